@@ -1,0 +1,71 @@
+# `make help` lists the targets.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.7
+
+VENV := .venv
+BIN := $(VENV)/bin
+MADE := $(VENV)/.made-with-uv-$(UV_VERSION)
+INSTALLED := $(VENV)/.installed
+FETCHED := $(VENV)/.fetched
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test check bench campaign-views campaign-kill pins clean prerequisites
+
+help: ## List the targets
+	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: prerequisites $(FETCHED) ## Make the virtual environment and fetch what it needs (PYTHON=... chooses the Python)
+
+demo: setup ## Run the demonstration
+	@$(BIN)/strandline demo
+
+test: setup ## Run the tests (ARGS=... goes to pytest)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## Check style, types and import rules
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+bench: setup ## Run the benchmarks (ARGS=... goes to them)
+	@$(BIN)/python -m bench $(ARGS)
+
+campaign-views: setup ## Compare many random views, refreshed many times, with recomputation (ARGS=...)
+	@$(BIN)/python -m tests.campaign.views $(ARGS)
+
+campaign-kill: setup ## Kill refreshes at many points and compare what recovery makes of them (ARGS=...)
+	@$(BIN)/python -m tests.campaign.kill $(ARGS)
+
+pins: setup ## Resolve requirements/dev.txt anew from pyproject.toml (ARGS=--upgrade takes newer versions)
+	@scripts/pin.sh $(ARGS)
+
+clean: ## Remove the virtual environment, caches and build output
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log
+	find src tests bench scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Java comes first: without it nothing else is worth the wait.
+prerequisites:
+	@scripts/check_java.sh
+	@scripts/check_python.sh $(PYTHON)
+
+$(MADE): | prerequisites
+	@echo "making the virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+$(INSTALLED): pyproject.toml requirements/dev.txt $(MADE)
+	@echo "installing packages from requirements/dev.txt ..."
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements/dev.txt
+	@echo "installing strandline from this folder ..."
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(FETCHED): src/strandline/engine/jars.py $(INSTALLED)
+	@$(BIN)/python -m strandline.engine.jars
+	@touch $@
+	@echo "set-up is done"

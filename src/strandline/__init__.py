@@ -1,0 +1,1 @@
+"""Strandline: materialized views that stay fresh incrementally, on Apache Spark."""
