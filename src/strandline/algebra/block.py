@@ -1,0 +1,124 @@
+"""Blocks: a select-project-join-union body with at most one non-linear operator on top.
+
+A view's definition is cut into blocks; each is a node of the view DAG with a table of its own. What the table
+holds (*stored* columns: group keys and partial aggregates) and what a reader sees (*visible* columns) are
+related by a selection and a projection, which are linear: the delta of the stored rows gives the delta of the
+visible ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from strandline.algebra.differentiate import differentiate, group_by
+from strandline.algebra.plan import (
+    Filter,
+    GroupBy,
+    Join,
+    Net,
+    Output,
+    Partial,
+    Plan,
+    Project,
+    children,
+    key,
+    relations,
+)
+from strandline.algebra.scalar import Scalar
+from strandline.algebra.schema import Schema
+from strandline.algebra.term import Sum, as_plan
+
+Strategy = Literal["none", "incremental", "affected", "full"]
+"""How a view is brought up to date; of several operators the weakest counts, from left to right."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A node of the view DAG.
+
+    Without *partials* the body's rows are stored as they are, duplicates as rows. With them the body is
+    grouped: *keys* and *partials* are stored. *having* and *outputs* read the stored columns; without
+    *outputs* they are visible as they are.
+    """
+
+    node: str
+    body: Plan
+    keys: tuple[Output, ...] = ()
+    partials: tuple[Partial, ...] = ()
+    having: Scalar | None = None
+    outputs: tuple[Output, ...] = ()
+
+    @property
+    def grouped(self) -> bool:
+        return bool(self.partials)
+
+    @property
+    def contents(self) -> Plan:
+        """The stored rows, from the inputs."""
+        return GroupBy(self.body, self.keys, self.partials) if self.grouped else self.body
+
+    @property
+    def stored(self) -> Schema:
+        return self.contents.columns
+
+    @property
+    def visible(self) -> Schema:
+        return tuple(o.column for o in self.outputs) if self.outputs else self.stored
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The relations that the body reads."""
+        return relations(self.body)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Stored columns that identify a stored row; empty if none are known to."""
+        found = key(self.contents) or frozenset()
+        return tuple(column.name for column in self.stored if column.name in found)
+
+    @property
+    def visible_key(self) -> tuple[str, ...]:
+        found = key(self.reading(self.contents)) or frozenset()
+        return tuple(column.name for column in self.visible if column.name in found)
+
+    def reading(self, stored: Plan) -> Plan:
+        """The visible rows, from stored ones; signed rows give signed rows."""
+        chosen = stored if self.having is None else Filter(stored, self.having)
+        return Project(chosen, self.outputs) if self.outputs else chosen
+
+
+@dataclass(frozen=True)
+class BlockDelta:
+    """The delta of a block's stored rows, and how it is computed."""
+
+    plan: Plan
+    strategy: Strategy
+    operators: tuple[str, ...]
+    terms: Sum
+
+
+def delta_of(block: Block, changed: Collection[str], *, insert_only: bool) -> BlockDelta | None:
+    """The delta of the stored rows of *block*, or None if none of its inputs is in *changed*.
+
+    *insert_only* says that the changes contain no deletions.
+    """
+    terms = differentiate(block.body, changed)
+    body = as_plan(terms)
+    if body is None:
+        return None
+    below = ("bilinear",) if _joins(block.body) else ("linear",)
+    if not block.grouped:
+        return BlockDelta(Net(body), "incremental", below, terms)
+    group = GroupBy(block.body, block.keys, block.partials)
+    old = group_by.backing(block.node, group)
+    if group_by.absorbs(block.partials, insert_only=insert_only):
+        plan = group_by.linear(group, body, old)
+        return BlockDelta(plan, "incremental", (*below, group_by.LINEAR), terms)
+    plan = group_by.affected(group, body, old, changed)
+    return BlockDelta(plan, "affected", (*below, group_by.AFFECTED), terms)
+
+
+def _joins(plan: Plan) -> bool:
+    return isinstance(plan, Join) or any(_joins(child) for child in children(plan))

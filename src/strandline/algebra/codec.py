@@ -1,0 +1,71 @@
+"""Plans and blocks as JSON values, for the catalog, and the fingerprint of a block."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from decimal import Decimal
+from typing import Any
+
+from strandline.algebra import plan as _plan
+from strandline.algebra import scalar as _scalar
+from strandline.algebra.block import Block
+from strandline.algebra.schema import Column
+
+_CLASSES: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        Column,
+        Block,
+        _scalar.Col,
+        _scalar.Lit,
+        _scalar.Call,
+        _scalar.Text,
+        _plan.At,
+        _plan.Change,
+        _plan.Backing,
+        _plan.Output,
+        _plan.Partial,
+        _plan.Scan,
+        _plan.Filter,
+        _plan.Project,
+        _plan.Join,
+        _plan.UnionAll,
+        _plan.Negate,
+        _plan.Net,
+        _plan.GroupBy,
+        _plan.MergeSummary,
+        _plan.SemiJoin,
+    )
+}
+
+
+def to_json(value: Any) -> Any:
+    """*value* as a JSON value: a dataclass becomes an object with its class name under ``is``."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"is": type(value).__name__, **fields}
+    if isinstance(value, tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, Decimal):
+        return {"is": "Decimal", "value": str(value)}
+    return value
+
+
+def from_json(value: Any) -> Any:
+    """The inverse of :func:`to_json`."""
+    if isinstance(value, list):
+        return tuple(from_json(item) for item in value)
+    if isinstance(value, dict):
+        if value["is"] == "Decimal":
+            return Decimal(value["value"])
+        cls = _CLASSES[value["is"]]
+        return cls(**{name: from_json(item) for name, item in value.items() if name != "is"})
+    return value
+
+
+def fingerprint(block: Block) -> str:
+    """A name for what a block computes, whatever node it is."""
+    text = json.dumps(to_json(dataclasses.replace(block, node="")), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

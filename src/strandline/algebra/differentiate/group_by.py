@@ -1,0 +1,61 @@
+"""Group by, and distinct, which is grouping by all columns with nothing but a count.
+
+Two strategies give the delta of the stored partial aggregates as explicit deletions and insertions (the WHIPS
+method), so that views above can use it:
+
+- *linear*: a summary delta is merged with the old rows of its groups. Counts and sums can be subtracted;
+  minima and maxima cannot, so with them this holds only for a delta without deletions.
+- *affected groups*: the groups that the delta touches are computed anew from the input after the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from strandline.algebra.plan import (
+    Backing,
+    GroupBy,
+    MergeSummary,
+    Negate,
+    Net,
+    Partial,
+    Plan,
+    Project,
+    Scan,
+    SemiJoin,
+    UnionAll,
+)
+from strandline.algebra.scalar import Col
+from strandline.algebra.term import bind
+
+LINEAR = "linear"
+AFFECTED = "affected groups"
+
+
+def absorbs(partials: tuple[Partial, ...], *, insert_only: bool) -> bool:
+    """Whether a summary delta can be merged into stored rows of *partials*."""
+    return all(p.invertible or (insert_only and p.kind in ("min", "max")) for p in partials)
+
+
+def linear(group: GroupBy, input_delta: Plan, old: Scan) -> Plan:
+    """The summary delta, merged with the stored rows before the change, which *old* scans."""
+    summary = GroupBy(input_delta, group.keys, group.partials, keep_empty=True)
+    return MergeSummary(old, summary, tuple(key.name for key in group.keys), group.partials)
+
+
+def affected(group: GroupBy, input_delta: Plan, old: Scan, changed: Collection[str]) -> Plan:
+    """``Net(-old + γ(input after ⋉ keys of the delta))`` over the groups that the delta names."""
+    keys = Project(input_delta, group.keys)
+    after = bind(group.input, "post", changed)
+    if group.keys:
+        after = SemiJoin(after, tuple(key.value for key in group.keys), keys)
+    new = GroupBy(after, group.keys, group.partials)
+    touched: Plan = old
+    if group.keys:
+        touched = SemiJoin(old, tuple(Col(key.name) for key in group.keys), keys)
+    return Net(UnionAll((Negate(touched), new)))
+
+
+def backing(node: str, group: GroupBy) -> Scan:
+    """The stored rows of *node* before the change."""
+    return Scan(Backing(node, "pre"), "", group.columns, tuple(key.name for key in group.keys))

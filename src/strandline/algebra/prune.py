@@ -1,0 +1,51 @@
+"""Columns that nobody reads, taken out of the scans of a plan.
+
+What is left says which columns of a source a view uses: only those are read, and only their changes matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strandline.algebra.block import Block
+from strandline.algebra.plan import Filter, Join, Plan, Project, Scan, UnionAll
+from strandline.algebra.scalar import columns as read
+from strandline.algebra.schema import names
+
+
+def pruned(block: Block) -> Block:
+    """*block* with its scans cut down to the columns that it uses."""
+    if not block.grouped:
+        return replace(block, body=_pruned(block.body, set(names(block.body.columns))))
+    wanted: set[str] = set()
+    for output in block.keys:
+        wanted |= read(output.value)
+    for partial in block.partials:
+        for scalar in (partial.argument, partial.where):
+            if scalar is not None:
+                wanted |= read(scalar)
+    return replace(block, body=_pruned(block.body, wanted))
+
+
+def _pruned(plan: Plan, wanted: set[str]) -> Plan:
+    match plan:
+        case Scan(fields=fields):
+            kept = tuple(f for f, c in zip(fields, plan.columns, strict=True) if c.name in wanted)
+            kept = kept or fields[:1]
+            key = plan.key if set(plan.key) <= set(names(kept)) else ()
+            return replace(plan, fields=kept, key=key)
+        case Filter(child, condition):
+            return Filter(_pruned(child, wanted | read(condition)), condition)
+        case Project(child, outputs):
+            kept_outputs = tuple(o for o in outputs if o.name in wanted) or outputs[:1]
+            below = {name for output in kept_outputs for name in read(output.value)}
+            return Project(_pruned(child, below), kept_outputs)
+        case Join(inputs, conditions):
+            below = wanted.union(*(read(condition) for condition in conditions))
+            return Join(tuple(_pruned(child, below) for child in inputs), conditions)
+        case UnionAll(inputs):
+            first = names(plan.columns)
+            places = [i for i, name in enumerate(first) if name in wanted] or [0]
+            return UnionAll(tuple(_pruned(child, {names(child.columns)[i] for i in places}) for child in inputs))
+        case _:
+            return plan

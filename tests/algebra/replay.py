@@ -1,0 +1,83 @@
+"""Views kept in memory: computed from scratch, or refreshed by the deltas of their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.algebra.bag import SignedBag
+from strandline.algebra.block import Block, BlockDelta, delta_of
+from strandline.algebra.evaluate import evaluate
+from strandline.algebra.plan import At, Backing, Change, Operand, Scan
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The rows of leaves and views as readers see them, and the stored rows of views."""
+
+    visible: Mapping[str, SignedBag]
+    stored: Mapping[str, SignedBag]
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What a refresh did: contents after it, deltas by relation, and how each block's delta was computed."""
+
+    after: Contents
+    visible_deltas: Mapping[str, SignedBag]
+    stored_deltas: Mapping[str, SignedBag]
+    plans: Mapping[str, BlockDelta]
+
+
+def computed(blocks: Sequence[Block], leaves: Mapping[str, SignedBag]) -> Contents:
+    """All *blocks*, given in topological order, from the leaves alone."""
+    visible, stored = dict(leaves), dict[str, SignedBag]()
+
+    def current(operand: Operand) -> SignedBag:
+        assert isinstance(operand, At)
+        return visible[operand.relation]
+
+    for block in blocks:
+        stored[block.node] = evaluate(block.contents, current)
+        visible[block.node] = read(block, stored[block.node])
+    return Contents(visible, stored)
+
+
+def read(block: Block, stored: SignedBag) -> SignedBag:
+    """The visible rows of *block*, or their delta, from stored ones."""
+    return evaluate(block.reading(Scan(Backing(block.node), "", block.stored)), lambda _: stored)
+
+
+def refreshed(blocks: Sequence[Block], before: Contents, changes: Mapping[str, SignedBag]) -> Refresh:
+    """*before* after *changes* of the leaves, block by block, each from the deltas of those below it."""
+    visible, stored = dict(before.visible), dict(before.stored)
+    deltas = dict(changes)
+    stored_deltas: dict[str, SignedBag] = {}
+    plans: dict[str, BlockDelta] = {}
+    for name, delta in changes.items():
+        visible[name] = visible[name] + delta
+
+    def operand_rows(operand: Operand) -> SignedBag:
+        match operand:
+            case Change(relation, "pre", "post"):
+                return deltas[relation]
+            case Backing(node, "pre"):
+                return before.stored[node]
+            case At(relation, "pre"):
+                return before.visible[relation]
+            case At(relation, "post"):
+                return visible[relation]
+        raise AssertionError(f"a delta reads {operand}")
+
+    for block in blocks:
+        inputs = [deltas[name] for name in block.inputs if name in deltas]
+        plan = delta_of(block, deltas.keys(), insert_only=not any(delta.deleted for delta in inputs))
+        if plan is None:
+            continue
+        delta = evaluate(plan.plan, operand_rows)
+        plans[block.node] = plan
+        stored_deltas[block.node] = delta
+        stored[block.node] = stored[block.node] + delta
+        deltas[block.node] = read(block, delta)
+        visible[block.node] = visible[block.node] + deltas[block.node]
+    return Refresh(Contents(visible, stored), deltas, stored_deltas, plans)

@@ -1,0 +1,69 @@
+"""For random views and random changes, the refreshed view is the recomputed view, as a bag.
+
+``STRANDLINE_EXAMPLES`` sets the number of histories (then drawn anew in each run) for longer campaigns.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+
+from strandline.algebra.schema import names
+from tests.algebra.replay import computed, refreshed
+from tests.algebra.views import History, histories
+
+EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "1200"))
+
+
+def campaign(examples: int) -> settings:
+    return settings(
+        max_examples=max(1, examples),
+        deadline=None,
+        derandomize="STRANDLINE_EXAMPLES" not in os.environ,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+@campaign(EXAMPLES)
+@given(histories())
+def test_every_view_equals_its_recomputation_after_every_step(history: History) -> None:
+    replay(history)
+
+
+@campaign(EXAMPLES // 3)
+@given(histories(insert_only=True))
+def test_insertions_are_absorbed_as_recomputation_would(history: History) -> None:
+    replay(history)
+
+
+@campaign(EXAMPLES // 3)
+@given(histories(most_blocks=1))
+def test_a_single_block_equals_its_recomputation_after_every_step(history: History) -> None:
+    replay(history)
+
+
+def replay(history: History) -> None:
+    contents = computed(history.blocks, history.start)
+    leaves = dict(history.start)
+    for step in history.steps:
+        contents = refreshed(history.blocks, contents, step).after
+        leaves.update({name: leaves[name] + delta for name, delta in step.items()})
+        fresh = computed(history.blocks, leaves)
+        assert contents.stored == fresh.stored
+        assert contents.visible == fresh.visible
+
+
+@campaign(EXAMPLES // 4)
+@given(histories())
+def test_a_claimed_key_is_one(history: History) -> None:
+    contents = computed(history.blocks, history.start)
+    for block in history.blocks:
+        for key, schema, bag in (
+            (block.key, block.stored, contents.stored[block.node]),
+            (block.visible_key, block.visible, contents.visible[block.node]),
+        ):
+            if key:
+                places = [names(schema).index(name) for name in key]
+                found = [tuple(row[place] for place in places) for row in bag.rows()]
+                assert len(found) == len(set(found))
