@@ -1,0 +1,1 @@
+"""Alembic's migrations of the control tables, run when a catalog is opened."""
