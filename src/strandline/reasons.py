@@ -1,0 +1,66 @@
+"""Why a view is refreshed the way it is: stable codes, each with what it means and what to do.
+
+A code is part of the product's interface: programs may match it, and a golden test pins the set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MEANINGS: dict[str, str] = {
+    "UNCHANGED": "no input has changed since the last refresh",
+    "CHANGES": "computed from the changes of its inputs",
+    "GROUPS_AFFECTED": "an aggregate cannot be subtracted, so the groups that changed are computed anew",
+    "FIRST_FILL": "the view is filled for the first time",
+    "DEFINITION_CHANGED": "the view's definition was edited",
+    "REQUESTED": "a full refresh was asked for",
+    "POLICY_FULL": "the view is declared REFRESH POLICY FULL",
+    "COST": "recomputing is estimated to be cheaper than applying the changes",
+    "INPUT_REBASELINED": "an input could not give its changes and was read anew",
+    "CHANGE_FEED_GAP": "the source no longer holds the versions between the last refresh and now",
+    "SOURCE_TABLE_REPLACED": "the source table was dropped and made anew",
+    "SOURCE_SCHEMA_CHANGED": "a column that the view uses was renamed, dropped or given another type",
+    "SOURCE_TABLE_GONE": "the source table does not exist any more",
+    "INPUT_FAILED": "an input of the view could not be refreshed",
+    "INPUT_GONE": "a pinned version of an input was removed while the refresh ran",
+    "OUTER_JOIN": "outer joins are not yet maintained incrementally",
+    "SEMI_JOIN": "semi and anti joins are not yet maintained incrementally",
+    "NATURAL_JOIN": "NATURAL and lateral joins are not yet maintained incrementally; name the columns with ON or USING",
+    "SUBQUERY": "subqueries in expressions are not yet maintained incrementally",
+    "SET_OPERATION": "UNION, INTERSECT and EXCEPT are not yet maintained incrementally; UNION ALL is",
+    "WINDOW_FUNCTION": "window functions are not yet maintained incrementally",
+    "GROUPING_SETS": "ROLLUP, CUBE, GROUPING SETS and GROUP BY ALL are not yet maintained incrementally",
+    "ORDER_DEPENDENT": "the result depends on the order of rows",
+    "LIMIT": "LIMIT and OFFSET are not yet maintained incrementally",
+    "GENERATOR": "explode, LATERAL VIEW and table functions are not yet maintained incrementally",
+    "AGGREGATE_FUNCTION": "this aggregate function is not yet maintained incrementally",
+    "NON_DETERMINISTIC": "the view calls a function whose value changes by itself",
+    "CLAUSE": "a clause of the query is not yet maintained incrementally",
+    "TYPE_NOT_COMPARABLE": "rows with a column of this type cannot be compared, so single rows cannot be removed",
+    "COMPILED_FORM_DIFFERS": "Spark gives the compiled form another schema, so the query is run as written",
+    "ENGINE_LACKS": "the connected engine lacks what the incremental way needs",
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A code and what it says about the case at hand."""
+
+    code: str
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.code not in MEANINGS:
+            raise ValueError(f"unknown reason code {self.code}")
+
+    @property
+    def text(self) -> str:
+        """The detail if there is one, else what the code means."""
+        return self.detail or MEANINGS[self.code]
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+    def to_dict(self) -> dict[str, str]:
+        """The reason as reports and the catalog show it."""
+        return {"code": self.code, "text": self.text}

@@ -1,0 +1,102 @@
+"""A view's definition: SELECT to blocks of the algebra, or the reason why the view is refreshed in full.
+
+What lies outside today's coverage is not an error: the query is then run as written, and the view says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strandline.algebra.block import Block
+from strandline.algebra.prune import pruned
+from strandline.algebra.schema import Schema
+from strandline.errors import Origin, SqlError
+from strandline.reasons import Reason
+from strandline.sql.coverage import Uncovered, check_comparable
+from strandline.sql.references import references, replaced
+from strandline.sql.relations import Analyser, Relations, empty_relation, empty_select
+from strandline.sql.render import render
+from strandline.sql.select import SelectCompiler
+from strandline.sql.spans import error_at, position
+from strandline.sql.statements import Query
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A definition: its visible columns, what it reads, and its blocks, the view's own last.
+
+    Without blocks the view can only be refreshed in full, for *reason*.
+    """
+
+    columns: Schema
+    inputs: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    reason: Reason | None = None
+
+
+def compile_view(name: str, query: Query, relations: Relations, analyse: Analyser) -> Compiled:
+    """The definition of view *name*. Raises SqlError for a query that Spark itself would not accept."""
+    read = references(query, relations)
+    compiler = SelectCompiler(query, read, analyse)
+    columns = _analysed(query, relations, analyse, compiler)
+    _check_columns(query, columns)
+    inputs = tuple(dict.fromkeys(reference.relation.name for reference in read))
+    try:
+        blocks = compiler.blocks(name, columns)
+        _check_same_schema(blocks, columns, analyse)
+    except Uncovered as uncovered:
+        return Compiled(columns, inputs, (), uncovered.reason)
+    return Compiled(columns, inputs, tuple(pruned(block) for block in blocks))
+
+
+def _analysed(query: Query, relations: Relations, analyse: Analyser, compiler: SelectCompiler) -> Schema:
+    """The schema of the query as written. Our own resolution speaks first: it knows file, line and column."""
+    try:
+        return analyse(replaced(query, relations, empty_relation))
+    except SqlError as error:
+        compiler.check_names()
+        origin = Origin(query.file, *position(query.text, query.start))
+        raise SqlError(error.code, error.message, origin=origin) from error
+
+
+_UNSTORABLE = ("void", "interval", "time")
+
+
+def _check_columns(query: Query, columns: Schema) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name.lower() in seen:
+            raise _about_query(
+                query,
+                "DUPLICATE_COLUMN",
+                f"the view would have two columns named {column.name}; give one of them another name with AS.",
+            )
+        seen.add(column.name.lower())
+        if column.type.startswith(_UNSTORABLE) and not column.type.startswith("timestamp"):
+            raise _about_query(
+                query,
+                "UNSUPPORTED_TYPE",
+                f"column {column.name} has type {column.type}, which a Delta table cannot hold; "
+                "cast it, for example to string, bigint or timestamp.",
+            )
+
+
+def _about_query(query: Query, code: str, message: str) -> SqlError:
+    return error_at(code, message, query.text, (query.start, query.start + 6), query.file)
+
+
+def _check_same_schema(blocks: Sequence[Block], columns: Schema, analyse: Analyser) -> None:
+    """Spark must give the compiled form the schema of the query as written; else the compiled form is not used."""
+    own = blocks[-1]
+    for column in own.stored:
+        check_comparable(column)
+    try:
+        found = analyse(render(own.reading(own.contents), lambda scan: empty_select(scan.fields)))
+    except SqlError as error:
+        raise Uncovered("COMPILED_FORM_DIFFERS", error.message.splitlines()[0]) from error
+    for was, now in zip(columns, found, strict=True):
+        if (was.name, was.type) != (now.name, now.type):
+            raise Uncovered(
+                "COMPILED_FORM_DIFFERS", f"column {was.name} is {was.type}, but {now.name} {now.type} when compiled"
+            )

@@ -1,0 +1,59 @@
+"""What is maintained incrementally today, and the reason where a query goes beyond it."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from strandline.algebra.schema import Column
+from strandline.reasons import Reason
+from strandline.sql.functions import GENERATORS, NON_DETERMINISTIC, function_name
+from strandline.sql.statements import Query
+
+
+class Uncovered(Exception):
+    """The query uses what is not maintained incrementally."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        self.reason = Reason(code, detail)
+        super().__init__(str(self.reason))
+
+
+_CLAUSE_CODES = {
+    "limit": "LIMIT",
+    "offset": "LIMIT",
+    "laterals": "GENERATOR",
+    "windows": "WINDOW_FUNCTION",
+    "qualify": "WINDOW_FUNCTION",
+    "sample": "NON_DETERMINISTIC",
+}
+
+
+def only(node: exp.Expr, *allowed: str, code: str | None = None) -> None:
+    """Raise Uncovered if *node* has a part that is not *allowed*: what is not known is not guessed at."""
+    for name, value in node.args.items():
+        if not value or name in allowed:
+            continue
+        found = code or _CLAUSE_CODES.get(name)
+        if found is not None:
+            raise Uncovered(found)
+        raise Uncovered("CLAUSE", f"{name.rstrip('_').upper()} is not yet maintained incrementally")
+
+
+def check_expression(query: Query, node: exp.Expr) -> None:
+    """Raise Uncovered for what no expression of an incremental view may hold."""
+    for part in node.walk():
+        if isinstance(part, exp.Query | exp.Exists) or (isinstance(part, exp.In) and part.args.get("query")):
+            raise Uncovered("SUBQUERY")
+        if isinstance(part, exp.Window):
+            raise Uncovered("WINDOW_FUNCTION")
+        name = function_name(query, part)
+        if name in GENERATORS:
+            raise Uncovered("GENERATOR", f"{name}() is not yet maintained incrementally")
+        if name in NON_DETERMINISTIC or (name == "unix_timestamp" and not part.args.get("this")):
+            raise Uncovered("NON_DETERMINISTIC", f"{name}() gives another value each time")
+
+
+def check_comparable(column: Column) -> None:
+    """Raise Uncovered for a type whose values Spark cannot compare or group by."""
+    if "map<" in column.type or "variant" in column.type:
+        raise Uncovered("TYPE_NOT_COMPARABLE", f"column {column.name} is a {column.type}")

@@ -1,0 +1,71 @@
+"""What is known about Spark's functions by name: aggregates, and those whose value changes by itself.
+
+Source: the built-in functions of Apache Spark 4.1.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from strandline.sql.spans import span
+from strandline.sql.statements import Query
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+NON_DETERMINISTIC = _words(
+    """
+    rand random randn uuid shuffle randstr uniform monotonically_increasing_id spark_partition_id
+    input_file_name input_file_block_start input_file_block_length current_date curdate current_timestamp now
+    localtimestamp current_time current_timezone current_user user session_user current_catalog
+    current_database current_schema version
+    """
+)
+
+DECOMPOSED = frozenset({"count", "sum", "avg", "mean", "min", "max"})
+"""Aggregates that are stored as partial aggregates."""
+
+RECOMPUTED = _words(
+    """
+    any bit_and bit_or bit_xor bool_and bool_or corr count_if covar_pop covar_samp every kurtosis median
+    percentile regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
+    skewness some std stddev stddev_pop stddev_samp try_avg try_sum var_pop var_samp variance
+    """
+)
+"""Aggregates that do not depend on the order of rows and are computed anew for the groups that changed."""
+
+OTHER_AGGREGATES = _words(
+    """
+    any_value approx_count_distinct approx_percentile array_agg bitmap_construct_agg bitmap_or_agg
+    collect_list collect_set count_min_sketch first first_value grouping grouping_id histogram_numeric
+    hll_sketch_agg hll_union_agg last last_value listagg max_by min_by mode percentile_approx percentile_cont
+    percentile_disc string_agg
+    """
+)
+
+GENERATORS = _words(
+    """
+    explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple
+    """
+)
+
+
+def function_name(query: Query, node: exp.Expr) -> str | None:
+    """The name of the function that *node* calls, as the user wrote it, in lower case.
+
+    A call with FILTER is one node: the position of the bare call inside it is not kept.
+    """
+    called = isinstance(node, exp.Func) and not isinstance(node, exp.Binary | exp.Connector)
+    if "span" not in node.meta or not (called or isinstance(node, exp.Filter)):
+        return None
+    start, end = span(node)
+    head = query.text[start:end].split("(", 1)[0].strip().strip("`").lower()
+    return head if head.replace("_", "a").isalnum() else None
+
+
+def is_aggregate(query: Query, node: exp.Expr) -> bool:
+    """Whether *node* calls an aggregate function."""
+    name = function_name(query, node)
+    return name is not None and name in DECOMPOSED | RECOMPUTED | OTHER_AGGREGATES

@@ -1,0 +1,40 @@
+"""Identifiers and literals in Spark's dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from strandline.algebra.schema import Schema
+
+
+def quoted(name: str) -> str:
+    """*name* between backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_list(names: Iterable[str]) -> str:
+    """Names between backticks, separated by commas."""
+    return ", ".join(quoted(name) for name in names)
+
+
+def literal(text: str) -> str:
+    """*text* as a string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def choices(names: Iterable[str], wanted: str = "", most: int = 12) -> str:
+    """What exists, for an error message: the names closest to *wanted* first."""
+    known = sorted(set(names))
+    if not known:
+        return "none"
+    folded = {name.lower(): name for name in known}
+    close = [folded[name] for name in get_close_matches(wanted.lower(), list(folded), n=3, cutoff=0.6)]
+    ordered = close + [name for name in known if name not in close]
+    more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
+    return ", ".join(ordered[:most]) + more
+
+
+def places(columns: Schema) -> dict[str, str]:
+    """Where the columns of a plain subquery are: each by its quoted name."""
+    return {column.name: quoted(column.name) for column in columns}

@@ -1,0 +1,108 @@
+"""The table references of a query, and the query with them replaced.
+
+A full refresh, ``verify`` and ``SELECT`` run what the user wrote; only the names of tables give way to pinned
+versions of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from strandline.sql.names import choices, quoted
+from strandline.sql.relations import Relation, Relations
+from strandline.sql.spans import Span, error_at
+from strandline.sql.statements import Query
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A table name in a query."""
+
+    relation: Relation
+    name_span: Span
+    parts: tuple[str, ...]
+    aliased: bool
+
+
+def references(query: Query, relations: Relations) -> tuple[Reference, ...]:
+    """The tables that *query* names, resolved; names of CTEs are not among them."""
+    found = []
+    for table in query.tree.find_all(exp.Table):
+        if "name_span" not in table.meta or _is_cte(table):
+            continue
+        parts = tuple(part.name for part in table.parts)
+        relation = relations.find(".".join(parts))
+        if relation is None:
+            raise unknown_table(query, table.meta["name_span"], parts, relations)
+        found.append(Reference(relation, table.meta["name_span"], parts, bool(table.alias)))
+    return tuple(sorted(found, key=lambda reference: reference.name_span))
+
+
+def _is_cte(table: exp.Table) -> bool:
+    if table.db:
+        return False
+    node: exp.Expr | None = table
+    while node is not None:
+        with_ = node.args.get("with_")
+        if with_ is not None and any(cte.alias.lower() == table.name.lower() for cte in with_.expressions):
+            return True
+        node = node.parent
+    return False
+
+
+def unknown_table(query: Query, where: Span, parts: tuple[str, ...], relations: Relations) -> Exception:
+    """The error for a table name that stands for nothing."""
+    name = ".".join(parts)
+    if not parts or any(not part for part in parts):
+        return error_at(
+            "TABLE_FUNCTION",
+            "table functions cannot be read by a view; name a table or a view.",
+            query.text,
+            where,
+            query.file,
+        )
+    known = relations.names()
+    what = "table" if "." in name else "view"
+    return error_at(
+        "UNKNOWN_TABLE",
+        f"there is no {what} {name}; there are: {choices(known, name)}. "
+        "Name a table as source.table or a view by its name; add a missing source with add_source or in sources/.",
+        query.text,
+        where,
+        query.file,
+    )
+
+
+def replaced(query: Query, relations: Relations, by: Callable[[Relation], str]) -> str:
+    """*query* as written, with each table name replaced by the relation expression that *by* gives."""
+    edits: list[tuple[Span, str]] = []
+    qualifiers: dict[str, str] = {}
+    for reference in references(query, relations):
+        expression = by(reference.relation)
+        if reference.aliased:
+            edits.append((reference.name_span, expression))
+        else:
+            edits.append((reference.name_span, f"{expression} AS {quoted(reference.parts[-1])}"))
+            if len(reference.parts) > 1:
+                qualifiers[".".join(reference.parts).lower()] = reference.parts[-1]
+    edits.extend(_shortened(query, qualifiers))
+    text, last = "", query.start
+    for (start, end), new in sorted(edits):
+        text += query.text[last:start] + new
+        last = end
+    return (text + query.text[last:]).rstrip().rstrip(";").rstrip()
+
+
+def _shortened(query: Query, qualifiers: Mapping[str, str]) -> list[tuple[Span, str]]:
+    """Columns written ``source.table.column``: a replaced table answers to its last name only."""
+    edits = []
+    for column in query.tree.find_all(exp.Column):
+        parts = column.parts
+        if len(parts) >= 3:
+            short = qualifiers.get(f"{parts[0].name}.{parts[1].name}".lower())
+            if short is not None:
+                edits.append(((parts[0].meta["start"], parts[1].meta["end"] + 1), quoted(short)))
+    return edits

@@ -1,0 +1,351 @@
+"""Algebra to Spark SQL.
+
+A signed relation is rendered with *unit rows*: a column ``__sign`` that is 1 or -1, a row with multiplicity n being n
+rows. So a sum over decimals needs no multiplication, which would change its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from strandline.algebra.plan import (
+    COUNT,
+    Change,
+    Filter,
+    GroupBy,
+    Join,
+    MergeSummary,
+    Negate,
+    Net,
+    Partial,
+    Plan,
+    Project,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    key,
+)
+from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
+from strandline.algebra.schema import Schema, names
+from strandline.sql.names import literal, quoted, quoted_list
+
+SIGN = "__sign"
+"""Name of the sign column of unit rows."""
+
+Binding = Callable[[Scan], str]
+"""The SELECT that yields the fields of a scan, and ``__sign`` where its operand is a change."""
+
+
+def render(plan: Plan, bind: Binding, *, signed: bool = False) -> str:
+    """*plan* as one SELECT; with *signed* it has a ``__sign`` column in any case."""
+    rendered = _Renderer(bind).render(plan)
+    if signed and not rendered.signed:
+        return f"SELECT *, 1 AS {SIGN} FROM ({rendered.sql})"
+    return rendered.sql
+
+
+@dataclass(frozen=True)
+class _Rendered:
+    sql: str
+    signed: bool
+
+
+@dataclass(frozen=True)
+class _Source:
+    """An item of a FROM clause: its text, where its columns are, and its sign."""
+
+    sql: str
+    columns: Mapping[str, str]
+    sign: str | None
+
+
+class _Renderer:
+    def __init__(self, bind: Binding) -> None:
+        self._bind = bind
+        self._aliases = 0
+
+    def render(self, plan: Plan) -> _Rendered:
+        match plan:
+            case Scan() | Filter() | Project() | Join():
+                return self._select(plan)
+            case UnionAll(inputs):
+                return self._union_all(inputs, plan.columns)
+            case Negate(child):
+                below = self.render(child)
+                sign = f"-{SIGN}" if below.signed else "-1"
+                return _Rendered(f"SELECT {_list(child.columns)}, {sign} AS {SIGN} FROM ({below.sql})", True)
+            case Net():
+                return self._net(plan)
+            case GroupBy():
+                return self._group_by(plan)
+            case MergeSummary():
+                return self._merge_summary(plan)
+            case SemiJoin():
+                return self._semi_join(plan)
+
+    def _select(self, plan: Plan) -> _Rendered:
+        """A stack of project, filters, one join and scans as one SELECT."""
+        outputs = None
+        conditions: list[Scalar] = []
+        node = plan
+        if isinstance(node, Project):
+            outputs, node = node.outputs, node.input
+        while isinstance(node, Filter):
+            conditions.append(node.condition)
+            node = node.input
+        if isinstance(node, Join):
+            sources = [self._filtered_source(child, conditions) for child in node.inputs]
+            conditions.extend(node.conditions)
+        else:
+            sources = [self._source(node)]
+        places = {name: place for source in sources for name, place in source.columns.items()}
+        if outputs is None:
+            items = [f"{places[name]} AS {quoted(name)}" for name in names(plan.columns)]
+        else:
+            items = [f"{scalar_sql(o.value, places)} AS {quoted(o.name)}" for o in outputs]
+        signs = [source.sign for source in sources if source.sign is not None]
+        if signs:
+            items.append(f"{' * '.join(signs)} AS {SIGN}")
+        where = " AND ".join(f"({scalar_sql(condition, places)})" for condition in conditions)
+        text = f"SELECT {', '.join(items)}\nFROM {', '.join(source.sql for source in sources)}"
+        return _Rendered(text + (f"\nWHERE {where}" if where else ""), bool(signs))
+
+    def _filtered_source(self, plan: Plan, conditions: list[Scalar]) -> _Source:
+        """An input of a join; its own filters move to the WHERE clause of the join."""
+        while isinstance(plan, Filter):
+            conditions.append(plan.condition)
+            plan = plan.input
+        return self._source(plan)
+
+    def _source(self, plan: Plan) -> _Source:
+        if isinstance(plan, Scan):
+            alias = self._alias(plan.alias or "t")
+            signed = isinstance(plan.operand, Change)
+            sql = self._bind(plan)
+            fields = names(plan.fields)
+        else:
+            alias = self._alias("t")
+            below = self.render(plan)
+            sql, signed, fields = below.sql, below.signed, names(plan.columns)
+        columns = {
+            name: f"{quoted(alias)}.{quoted(field)}" for name, field in zip(names(plan.columns), fields, strict=True)
+        }
+        return _Source(f"({sql}) AS {quoted(alias)}", columns, f"{quoted(alias)}.{SIGN}" if signed else None)
+
+    def _alias(self, name: str) -> str:
+        self._aliases += 1
+        return f"{name}_{self._aliases}"
+
+    def _union_all(self, inputs: tuple[Plan, ...], columns: Schema) -> _Rendered:
+        parts = [self.render(child) for child in inputs]
+        signed = any(part.signed for part in parts)
+        texts = []
+        for child, part in zip(inputs, parts, strict=True):
+            items = [
+                f"{quoted(old)} AS {quoted(new)}" if old != new else quoted(new)
+                for old, new in zip(names(child.columns), names(columns), strict=True)
+            ]
+            if signed:
+                items.append(SIGN if part.signed else f"1 AS {SIGN}")
+            texts.append(f"SELECT {', '.join(items)} FROM ({part.sql})")
+        return _Rendered("\nUNION ALL\n".join(texts), signed)
+
+    def _net(self, plan: Net) -> _Rendered:
+        below = self.render(plan.input)
+        if not below.signed:
+            return below
+        columns = _list(plan.columns)
+        summed = (
+            f"SELECT {columns}, sum({SIGN}) AS {SIGN} FROM ({below.sql})\nGROUP BY {columns} HAVING sum({SIGN}) <> 0"
+        )
+        if _at_most_once(plan.input):
+            return _Rendered(f"SELECT {columns}, CAST({SIGN} AS INT) AS {SIGN} FROM ({summed})", True)
+        return _Rendered(
+            f"SELECT {columns}, CASE WHEN {SIGN} > 0 THEN 1 ELSE -1 END AS {SIGN}\n"
+            f"FROM ({summed})\nLATERAL VIEW explode(sequence(1, abs({SIGN}))) AS __copy",
+            True,
+        )
+
+    def _group_by(self, plan: GroupBy) -> _Rendered:
+        source = self._source(plan.input)
+        keys = [scalar_sql(output.value, source.columns) for output in plan.keys]
+        items = [f"{text} AS {quoted(output.name)}" for text, output in zip(keys, plan.keys, strict=True)]
+        for partial in plan.partials:
+            value = _signed_partial(partial, source) if source.sign else _partial(partial, source)
+            items.append(f"CAST({value} AS {partial.column.type}) AS {quoted(partial.name)}")
+        text = f"SELECT {', '.join(items)}\nFROM {source.sql}"
+        return _Rendered(text + (f"\nGROUP BY {', '.join(keys)}" if keys else ""), False)
+
+    def _merge_summary(self, plan: MergeSummary) -> _Rendered:
+        """One pass: each group of the summary beside its old row, read once as old and once as new."""
+        summary, old = self.render(plan.summary), self._source(plan.old)
+        on = " AND ".join(f"s.{quoted(k)} <=> {old.columns[k]}" for k in plan.keys) or "true"
+        items = [f"s.{quoted(k)} AS {quoted(k)}" for k in plan.keys]
+        for partial in plan.partials:
+            before = old.columns[partial.name]
+            items.append(f"{before} AS {quoted('old ' + partial.name)}")
+            items.append(f"{_merged(partial, before)} AS {quoted('new ' + partial.name)}")
+        joined = f"SELECT {', '.join(items)}\nFROM ({summary.sql}) AS s LEFT JOIN {old.sql} ON {on}"
+        new_count, old_count = quoted("new " + COUNT), quoted("old " + COUNT)
+        chosen = [quoted(k) for k in plan.keys]
+        for partial in plan.partials:
+            name = partial.name
+            chosen.append(
+                f"CASE WHEN {SIGN} > 0 THEN {quoted('new ' + name)} ELSE {quoted('old ' + name)} END AS {quoted(name)}"
+            )
+        changed = " OR ".join(f"NOT ({quoted('new ' + p.name)} <=> {quoted('old ' + p.name)})" for p in plan.partials)
+        group = (
+            " || ', ' || ".join(f"coalesce(CAST({quoted(k)} AS STRING), 'NULL')" for k in plan.keys)
+            or "'the only group'"
+        )
+        message = f"'{NEGATIVE_COUNT} a group would have fewer than no rows: ' || {group}"
+        kept = f"{new_count} > 0" if plan.keys else "true"
+        return _Rendered(
+            f"SELECT {', '.join([*chosen, SIGN])}\n"
+            f"FROM ({joined}) CROSS JOIN (SELECT -1 AS {SIGN} UNION ALL SELECT 1 AS {SIGN})\n"
+            f"WHERE CASE WHEN {new_count} < 0 THEN CAST(raise_error({message}) AS BOOLEAN)\n"
+            f"  WHEN {SIGN} > 0 THEN {kept} ELSE {old_count} IS NOT NULL END\n"
+            f"  AND ({changed})",
+            True,
+        )
+
+    def _semi_join(self, plan: SemiJoin) -> _Rendered:
+        source, keys = self._source(plan.input), self._source(plan.keys)
+        on = " AND ".join(
+            f"{scalar_sql(value, source.columns)} <=> {keys.columns[column]}"
+            for value, column in zip(plan.values, names(plan.keys.columns), strict=True)
+        )
+        items = [f"{source.columns[name]} AS {quoted(name)}" for name in names(plan.columns)]
+        if source.sign:
+            items.append(f"{source.sign} AS {SIGN}")
+        return _Rendered(
+            f"SELECT {', '.join(items)}\nFROM {source.sql} LEFT SEMI JOIN {keys.sql} ON {on}", source.sign is not None
+        )
+
+
+NEGATIVE_COUNT = "[NEGATIVE_COUNT]"
+
+
+def _at_most_once(plan: Plan) -> bool:
+    """Whether no row can come out of netting *plan* with a multiplicity other than 1 or -1."""
+    match plan:
+        case UnionAll(inputs=inputs):
+            return all(_at_most_once(child) for child in inputs) and all(
+                isinstance(child, GroupBy | Negate) for child in inputs
+            )
+        case Negate(input=child):
+            return _at_most_once(child)
+        case GroupBy():
+            return True
+        case SemiJoin(input=child):
+            return _at_most_once(child)
+        case Scan():
+            return key(plan) is not None
+        case _:
+            return False
+
+
+def _list(columns: Schema) -> str:
+    return quoted_list(names(columns))
+
+
+def _partial(partial: Partial, source: _Source) -> str:
+    """A partial aggregate over an ordinary bag."""
+    argument = None if partial.argument is None else scalar_sql(partial.argument, source.columns)
+    if partial.kind == "opaque":
+        assert argument is not None
+        return argument
+    if partial.where is not None:
+        condition = scalar_sql(partial.where, source.columns)
+        argument = f"CASE WHEN {condition} THEN {'1' if argument is None else argument} END"
+    match partial.kind:
+        case "count":
+            return "count(*)" if argument is None else f"count({argument})"
+        case "sum":
+            return f"coalesce(sum({argument}), 0)"
+        case "min" | "max":
+            return f"{partial.kind}({argument})"
+
+
+def _signed_partial(partial: Partial, source: _Source) -> str:
+    """A partial aggregate over unit rows: what was inserted less what was deleted."""
+    argument = None if partial.argument is None else scalar_sql(partial.argument, source.columns)
+    chosen = "" if partial.where is None else f" AND ({scalar_sql(partial.where, source.columns)})"
+    if partial.kind == "count":
+        counted = "" if argument is None else f" AND ({argument}) IS NOT NULL"
+        test = f"({source.sign} IS NOT NULL{chosen}{counted})"
+        return f"coalesce(sum(CASE WHEN {test} THEN {source.sign} END), 0)"
+    if partial.kind == "sum":
+        inserted, deleted = (
+            f"coalesce(sum(CASE WHEN {source.sign} {side} 0{chosen} THEN {argument} END), 0)" for side in (">", "<")
+        )
+        return f"{inserted} - {deleted}"
+    if partial.kind in ("min", "max"):
+        return f"{partial.kind}(CASE WHEN {source.sign} > 0{chosen} THEN {argument} END)"
+    raise ValueError(f"aggregate {partial.name} cannot be computed from a delta")
+
+
+def _merged(partial: Partial, before: str) -> str:
+    change = f"s.{quoted(partial.name)}"
+    if partial.invertible:
+        return f"CAST(coalesce({before}, 0) + {change} AS {partial.column.type})"
+    chosen = "least" if partial.kind == "min" else "greatest"
+    return f"{chosen}({before}, {change})"
+
+
+def scalar_sql(scalar: Scalar, columns: Mapping[str, str]) -> str:
+    """*scalar* as text, its columns being at *columns*."""
+    match scalar:
+        case Col(name):
+            return columns[name]
+        case Lit(value):
+            return _constant(value)
+        case Text(fragments):
+            parts = []
+            for fragment in fragments:
+                if isinstance(fragment, str):
+                    parts.append(fragment)
+                else:
+                    text = scalar_sql(fragment, columns)
+                    parts.append(text if isinstance(fragment, Col | Lit) else f"({text})")
+            return "".join(parts)
+        case Call(op, args):
+            return _call(op, [_operand(arg, columns) for arg in args])
+
+
+def _operand(scalar: Scalar, columns: Mapping[str, str]) -> str:
+    text = scalar_sql(scalar, columns)
+    return text if isinstance(scalar, Col | Lit) else f"({text})"
+
+
+def _constant(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case Decimal():
+            return f"{value}BD"
+        case float():
+            return f"double('{value}')"
+        case str():
+            return literal(value)
+        case _:
+            return str(value)
+
+
+def _call(op: str, args: list[str]) -> str:
+    match op:
+        case "not":
+            return f"NOT {args[0]}"
+        case "is null" | "is not null":
+            return f"{args[0]} {op.upper()}"
+        case "coalesce":
+            return f"coalesce({', '.join(args)})"
+        case "case":
+            pairs = "".join(f" WHEN {args[i]} THEN {args[i + 1]}" for i in range(0, len(args) - 1, 2))
+            return f"CASE{pairs}{f' ELSE {args[-1]}' if len(args) % 2 else ''} END"
+        case _:
+            return f" {op.upper()} ".join(args)

@@ -1,0 +1,146 @@
+"""Which column a name in a query means, and expressions as text with those columns cut out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from strandline.algebra.scalar import Col, Scalar, Text
+from strandline.algebra.schema import Column, Schema
+from strandline.errors import SqlError
+from strandline.sql.meaning import meaning
+from strandline.sql.names import choices
+from strandline.sql.spans import Span, error_at, span
+from strandline.sql.statements import Query
+
+Replacement = tuple[Span, Scalar]
+"""A part of the text and what stands for it."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table, view or derived table in a FROM clause."""
+
+    alias: str
+    qualifiers: tuple[str, ...]
+    columns: Schema
+    prefix: str
+    hidden: frozenset[str] = frozenset()
+
+    def answers_to(self, qualifier: str) -> bool:
+        return qualifier.lower() in self.qualifiers
+
+    def find(self, name: str) -> Column | None:
+        return next((c for c in self.columns if c.name.lower() == name.lower()), None)
+
+    def column(self, name: str) -> Col:
+        """The column of that name, by its name in the plan."""
+        return Col(f"{self.prefix}.{name}")
+
+
+class Scope:
+    """The FROM items of one SELECT."""
+
+    def __init__(self, query: Query, items: Sequence[Item]) -> None:
+        self.query = query
+        self.items = list(items)
+
+    def resolve(self, node: exp.Column) -> tuple[Col, Span] | None:
+        """The column that *node* names and the part of the text that names it; the rest are fields of a struct.
+
+        None if nothing fits; an error if several columns do.
+        """
+        parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
+        for qualified in (2, 1):
+            if len(parts) > qualified:
+                qualifier = ".".join(part.name for part in parts[:qualified])
+                items = [item for item in self.items if item.answers_to(qualifier)]
+                found = [item.column(c.name) for item in items if (c := item.find(parts[qualified].name)) is not None]
+                if len(found) == 1:
+                    return found[0], _covers(parts[: qualified + 1])
+        name = parts[0].name
+        candidates = [
+            (item, column)
+            for item in self.items
+            if (column := item.find(name)) is not None and column.name not in item.hidden
+        ]
+        if len(candidates) > 1:
+            raise error_at(
+                "AMBIGUOUS_COLUMN",
+                f"column {name} is in {' and in '.join(item.alias for item, _ in candidates)}; "
+                f"write {candidates[0][0].alias}.{name} or {candidates[1][0].alias}.{name}.",
+                self.query.text,
+                _covers(parts[:1]),
+                self.query.file,
+            )
+        if not candidates:
+            return None
+        item, column = candidates[0]
+        return item.column(column.name), _covers(parts[:1])
+
+    def column(self, part: exp.Expr) -> Replacement | None:
+        """What a column name stands for; nothing for another expression."""
+        if not isinstance(part, exp.Column):
+            return None
+        found = self.resolve(part)
+        if found is None:
+            raise self.unknown(part)
+        return found[1], found[0]
+
+    def unknown(self, node: exp.Column) -> SqlError:
+        """The error for a column that no item has."""
+        known = [f"{item.alias}.{c.name}" for item in self.items for c in item.columns]
+        name = ".".join(part.name for part in node.parts)
+        qualifier = node.parts[0].name if len(node.parts) > 1 else None
+        if qualifier is not None:
+            own = [f"{i.alias}.{c.name}" for i in self.items if i.answers_to(qualifier) for c in i.columns]
+            known = own or known
+        return error_at(
+            "UNKNOWN_COLUMN",
+            f"there is no column {name}; there are: {choices(known, name)}. Correct the name, or add the column "
+            "to the query that provides it.",
+            self.query.text,
+            span(node),
+            self.query.file,
+        )
+
+
+def _covers(parts: Sequence[exp.Identifier]) -> Span:
+    return parts[0].meta["start"], parts[-1].meta["end"] + 1
+
+
+Known = Callable[[exp.Expr], Replacement | None]
+"""What stands for a part of an expression, if anything does; asked from the top down."""
+
+
+def expression(query: Query, node: exp.Expr, known: Known) -> Scalar:
+    """*node* as the user's text, with the parts that *known* knows cut out."""
+    found: list[Replacement] = []
+    scalars: dict[int, Scalar] = {}
+    for part in node.walk(bfs=False, prune=lambda n: id(n) in scalars):
+        replacement = known(part)
+        if replacement is not None:
+            scalars[id(part)] = replacement[1]
+            found.append(replacement)
+    start, end = span(node)
+    if len(found) == 1 and found[0][0] == (start, end):
+        return found[0][1]
+    fragments: list[str | Scalar] = []
+    last = start
+    for (first, after), scalar in sorted(found, key=lambda replacement: replacement[0]):
+        fragments.extend([query.text[last:first], scalar])
+        last = after
+    fragments.append(query.text[last:end])
+    kept = tuple(fragment for fragment in fragments if fragment != "")
+    return Text(kept, meaning(node, lambda n: scalars.get(id(n)) if n is not node or not kept else None))
+
+
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions that *node* joins by AND."""
+    if isinstance(node, exp.And):
+        return conjuncts(node.this) + conjuncts(node.expression)
+    if isinstance(node, exp.Paren) and isinstance(node.this, exp.And):
+        return conjuncts(node.this)
+    return [node]

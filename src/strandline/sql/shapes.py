@@ -1,0 +1,126 @@
+"""How the parts of a SELECT are put together as plans and blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from strandline.algebra.block import Block
+from strandline.algebra.plan import Filter, Join, Output, Plan, Project, Scan, UnionAll
+from strandline.algebra.scalar import Col, Scalar, Text
+from strandline.algebra.scalar import columns as columns_of
+from strandline.algebra.schema import Schema, names
+from strandline.sql.aggregates import Partials
+from strandline.sql.coverage import Uncovered, check_comparable
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A SELECT, compiled: a block without a name, whose outputs may be missing names and types."""
+
+    body: Plan
+    keys: tuple[Output, ...] = ()
+    partials: Partials | None = None
+    having: Scalar | None = None
+    outputs: tuple[tuple[str, Scalar], ...] = ()
+
+
+def joined(plans: list[Plan], conditions: list[Scalar]) -> Plan:
+    """The join of *plans*; conditions on one input are applied there, before the join."""
+    single: dict[int, list[Scalar]] = {}
+    across: list[Scalar] = []
+    for condition in conditions:
+        read = columns_of(condition)
+        owner = next((i for i, plan in enumerate(plans) if read and read <= set(names(plan.columns))), None)
+        if owner is None:
+            across.append(condition)
+        else:
+            single.setdefault(owner, []).append(condition)
+    inputs = []
+    for place, plan in enumerate(plans):
+        for condition in single.get(place, []):
+            plan = Filter(plan, condition)
+        inputs.append(plan)
+    if len(inputs) > 1:
+        return Join(tuple(inputs), tuple(across))
+    plan = inputs[0]
+    for condition in across:
+        plan = Filter(plan, condition)
+    return plan
+
+
+def distinct(plan: Plan) -> Shape:
+    """DISTINCT: grouping by all columns with nothing but a count."""
+    for column in plan.columns:
+        check_comparable(column)
+    if len({name.lower() for name in names(plan.columns)}) < len(plan.columns):
+        raise Uncovered("CLAUSE", "DISTINCT over two columns of one name")
+    keys = tuple(
+        Output(replace(c, name=c.name if storable(c.name) else f"__key_{i + 1}"), Col(c.name))
+        for i, c in enumerate(plan.columns)
+    )
+    outputs = tuple((c.name, Col(k.name)) for c, k in zip(plan.columns, keys, strict=True))
+    return Shape(plan, keys, Partials(), None, outputs)
+
+
+def plain_block(name: str, plan: Plan, columns: Schema) -> Block:
+    """A block without grouping; names that Delta cannot store get stored ones."""
+    if len(columns) != len(plan.columns):
+        raise Uncovered("COMPILED_FORM_DIFFERS", "the number of columns differs")
+    stored = [c.name if storable(c.name) else f"__column_{i + 1}" for i, c in enumerate(columns)]
+    body = renamed(plan, tuple(replace(c, name=s) for c, s in zip(columns, stored, strict=True)))
+    if stored == list(names(columns)):
+        return Block(name, body)
+    outputs = tuple(Output(c, Col(s)) for c, s in zip(columns, stored, strict=True))
+    return Block(name, body, outputs=outputs)
+
+
+def unique(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """*labels*, with a number behind those that came before."""
+    found: list[str] = []
+    for label in labels:
+        number, candidate = 1, label
+        while candidate.lower() in {other.lower() for other in found}:
+            number += 1
+            candidate = f"{label}_{number}"
+        found.append(candidate)
+    return tuple(found)
+
+
+def relabelled(plan: Plan, labels: tuple[str, ...]) -> Plan:
+    """*plan* with its columns named *labels*."""
+    return renamed(plan, tuple(replace(c, name=label) for c, label in zip(plan.columns, labels, strict=True)))
+
+
+def renamed(plan: Plan, columns: Schema) -> Plan:
+    """*plan* with its columns named and typed as *columns*."""
+    if plan.columns == columns:
+        return plan
+    if isinstance(plan, Project):
+        return Project(plan.input, tuple(Output(c, o.value) for c, o in zip(columns, plan.outputs, strict=True)))
+    if isinstance(plan, UnionAll):
+        # The types of a union are wider than those of its parts: each part is cast.
+        return UnionAll(tuple(_cast_to(part, columns) for part in plan.inputs))
+    return Project(plan, tuple(Output(c, Col(old)) for c, old in zip(columns, names(plan.columns), strict=True)))
+
+
+def _cast_to(plan: Plan, columns: Schema) -> Plan:
+    outputs = []
+    for wanted, found in zip(columns, plan.columns, strict=True):
+        value: Scalar = Col(found.name)
+        if wanted.type != found.type:
+            value = Text(("CAST(", value, f" AS {wanted.type})"), value)
+        outputs.append(Output(wanted, value))
+    return Project(plan, tuple(outputs))
+
+
+def bare(plan: Plan) -> Plan:
+    """*plan* with the columns of a scan named without its alias."""
+    if isinstance(plan, Scan) and plan.alias:
+        outputs = tuple(Output(f, Col(c.name)) for f, c in zip(plan.fields, plan.columns, strict=True))
+        return Project(plan, outputs)
+    return plan
+
+
+def storable(name: str) -> bool:
+    """Whether Delta takes *name* for a column without column mapping, and we do not use it ourselves."""
+    return not set(name) & set(" ,;{}()\n\t=.`") and not name.startswith("__") and bool(name)
