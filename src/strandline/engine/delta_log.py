@@ -1,0 +1,162 @@
+"""Delta metadata without Spark: versions, schemas, commits and sizes, in milliseconds (through delta-rs).
+
+The commits are read from the log itself, because only there it says which of them changed data, and which step of a
+refresh made them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow import fs
+
+from strandline.algebra.schema import Schema
+from strandline.engine.types import columns_of
+
+
+class NoSuchTable(Exception):
+    """There is no Delta table at the path."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of a table."""
+
+    version: int
+    committed_at: datetime | None
+    operation: str
+    step_id: str | None
+    changes_data: bool
+    only_inserts: bool
+    new_schema: Schema | None
+    rows_added: int | None
+    bytes_added: int
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """How much a version of a table holds; rows are None where the writer kept no statistics."""
+
+    rows: int | None
+    bytes: int
+    files: int
+
+
+class DeltaLog:
+    """The log of the Delta table at *path*."""
+
+    def __init__(self, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.path = path
+        self._options = dict(storage_options or {}) or None
+
+    def exists(self) -> bool:
+        """Whether a Delta table is there."""
+        return DeltaTable.is_deltatable(self.path, self._options)
+
+    def version(self) -> int:
+        """The newest version."""
+        return self._table().version()
+
+    def schema(self, version: int | None = None) -> Schema:
+        """The columns at *version*, or now."""
+        return columns_of(self._table(version).schema().to_json())
+
+    def table_id(self) -> str:
+        """The identity of the table: another one after DROP and CREATE."""
+        return str(self._table().metadata().id)
+
+    def configuration(self, version: int | None = None) -> dict[str, str]:
+        """The table properties."""
+        return dict(self._table(version).metadata().configuration)
+
+    def size(self, version: int | None = None) -> TableSize:
+        """Rows, bytes and files at *version*, or now, by the statistics in the log."""
+        adds = self._table(version).get_add_actions(flatten=True)
+        sizes = adds.column("size_bytes").to_pylist()
+        rows: int | None = None
+        if "num_records" in adds.schema.names:
+            counts = adds.column("num_records").to_pylist()
+            rows = None if any(count is None for count in counts) else sum(counts)
+        return TableSize(rows if sizes else 0, sum(sizes), len(sizes))
+
+    def restore(self, version: int, step_id: str) -> int:
+        """Make a new version that equals *version*; its number is returned."""
+        table = self._table()
+        table.restore(version, commit_properties=CommitProperties(custom_metadata={"userMetadata": step_id}))
+        return table.version()
+
+    def create(self, schema_json: str, properties: Mapping[str, str], step_id: str) -> int:
+        """Make an empty table."""
+        from deltalake import Schema as DeltaSchema
+
+        if "://" not in self.path:
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        table = DeltaTable.create(
+            self.path,
+            DeltaSchema.from_json(schema_json),
+            configuration=dict(properties),
+            storage_options=self._options,
+            commit_properties=CommitProperties(custom_metadata={"userMetadata": step_id}),
+        )
+        return table.version()
+
+    def commits(self, after: int, upto: int) -> list[Commit] | None:
+        """The commits in (after, upto], or None if the log no longer holds all of them."""
+        filesystem = fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))
+        found = []
+        for version in range(after + 1, upto + 1):
+            try:
+                with filesystem.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
+                    found.append(_commit(version, stream.read().decode()))
+            except FileNotFoundError:
+                return None
+        return found
+
+    def _table(self, version: int | None = None) -> DeltaTable:
+        try:
+            return DeltaTable(self.path, version=version, storage_options=self._options)
+        except (TableNotFoundError, FileNotFoundError) as error:
+            raise NoSuchTable(self.path) from error
+        except DeltaError as error:
+            if "no such" in str(error).lower() or "not found" in str(error).lower():
+                raise NoSuchTable(self.path) from error
+            raise
+
+
+def _commit(version: int, text: str) -> Commit:
+    actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    adds = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
+    removes = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
+    metadata = next((a["metaData"] for a in actions if "metaData" in a), None)
+    when = info.get("inCommitTimestamp") or info.get("timestamp")
+    return Commit(
+        version,
+        None if when is None else datetime.fromtimestamp(when / 1000, UTC),
+        str(info.get("operation", "")),
+        info.get("userMetadata"),
+        bool(adds or removes),
+        not removes,
+        None if metadata is None else columns_of(metadata["schemaString"]),
+        _rows(adds),
+        sum(add.get("size", 0) for add in adds),
+    )
+
+
+def _rows(adds: list[dict[str, object]]) -> int | None:
+    total = 0
+    for add in adds:
+        stats = add.get("stats")
+        count = json.loads(str(stats)).get("numRecords") if stats else None
+        if count is None:
+            return None
+        total += int(count)
+    return total

@@ -1,0 +1,255 @@
+"""The engine: a Spark session of the user's or our own, started when first needed."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from strandline.algebra.schema import Schema
+from strandline.engine.capabilities import Capabilities, probe
+from strandline.engine.jars import jar_paths
+from strandline.engine.types import columns_of
+from strandline.errors import EngineError, SqlError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
+
+_DEFAULTS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""For steps over little data, where compiling costs more than it saves."""
+
+
+class Engine:
+    """Runs SQL on Spark. Nothing of Spark is imported or started before :attr:`spark` is first read."""
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        remote: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._given = spark
+        self._remote = remote
+        self._settings = dict(settings or {})
+        self._own: SparkSession | None = None
+        self._worker: SparkSession | None = None
+        self.storage_options = dict(storage_options or {})
+
+    @property
+    def started(self) -> bool:
+        """Whether a session is in use."""
+        return self._given is not None or self._own is not None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that answers the user's reads; its settings are never changed."""
+        if self._given is not None:
+            return self._given
+        if self._own is None:
+            self._own = self._connect() if self._remote else self._start()
+        return self._own
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What the engine behind the session can do."""
+        return probe(self.spark)
+
+    @property
+    def worker(self) -> SparkSession:
+        """A session of our own beside the user's, for the steps of a refresh: its settings change step by step."""
+        if self._worker is None:
+            spark: Any = self.spark
+            if hasattr(spark, "newSession"):
+                self._worker = spark.newSession()
+            else:
+                with contextlib.suppress(Exception):  # a server may not know how to clone a session
+                    self._worker = spark.cloneSession()
+                self._worker = self._worker or spark
+            self._set("spark.sql.session.timeZone", "UTC")
+        return self._worker
+
+    def query(self, sql: str) -> DataFrame:
+        """*sql* as a DataFrame of the user's session."""
+        return self.spark.sql(sql)
+
+    def analyse(self, sql: str) -> Schema:
+        """The columns of *sql*, as Spark types them."""
+        from pyspark.errors import PySparkException
+
+        try:
+            with _quiet():
+                return columns_of(self.worker.sql(sql).schema.json())
+        except PySparkException as error:
+            raise SqlError("SPARK_REJECTS", _first_sentence(error)) from error
+
+    def schema_json(self, sql: str) -> str:
+        """The schema of *sql* as JSON, as Delta writes it too."""
+        return self.worker.sql(sql).schema.json()
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a small result."""
+        return [tuple(row) for row in self.worker.sql(sql).collect()]
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Carry out a statement; what it returns, if anything."""
+        return self.rows(sql)
+
+    def local_view(self, name: str, table: Any) -> None:
+        """Make an Arrow table readable under *name* in the worker session."""
+        self.worker.createDataFrame(table).createOrReplaceTempView(name)
+
+    def write_parquet(self, sql: str, path: str) -> None:
+        """Write the rows of *sql* as files at *path*, whatever was there."""
+        self.worker.sql(sql).write.mode("overwrite").parquet(path)
+
+    def write_delta(self, sql: str, path: str, mode: str, step_id: str) -> None:
+        """Append the rows of *sql* to a Delta table, or overwrite it with them, as one commit of a step."""
+        writer = self.worker.sql(sql).write.format("delta").mode(mode).option("userMetadata", step_id)
+        writer.save(path)
+
+    @contextlib.contextmanager
+    def committing(self, step_id: str) -> Iterator[None]:
+        """Within, commits of SQL statements carry *step_id*, where the engine can do that."""
+        if not self.capabilities.commit_metadata:
+            yield
+            return
+        self.worker.conf.set(_STEP_ID, step_id)
+        try:
+            yield
+        finally:
+            self.worker.conf.unset(_STEP_ID)
+
+    @contextlib.contextmanager
+    def step(self, view: str, step: str, *, small: bool) -> Iterator[None]:
+        """Within, jobs are tagged with view and step, and run interpreted if there is little to do."""
+        tag = f"strandline/{view}/{step}".replace(",", "_")
+        for name, compiled in _COMPILED.items():
+            self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
+        self.worker.addTag(tag)
+        try:
+            yield
+        finally:
+            self.worker.removeTag(tag)
+
+    def processes(self) -> list[dict[str, float]]:
+        """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
+        own = psutil.Process().children(recursive=True) if self._own is not None and not self._remote else []
+        return [{"pid": p.pid, "created": p.create_time()} for p in own if p.is_running()]
+
+    def close(self) -> None:
+        """Stop the session if it is ours."""
+        if self._own is not None:
+            self._own.stop()
+        self._own = self._worker = None
+
+    def _set(self, name: str, value: str) -> None:
+        if self._worker is not None and self._worker is not self._given:
+            with contextlib.suppress(Exception):  # another engine may not have the setting
+                self._worker.conf.set(name, value)
+
+    def _connect(self) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        assert self._remote is not None
+        try:
+            return SparkSession.builder.remote(self._remote).getOrCreate()
+        except Exception as error:
+            raise EngineError(
+                "SPARK_UNREACHABLE",
+                f"no Spark Connect server answers at {self._remote}: {_first_sentence(error)}; "
+                "start it or correct `spark.remote` in strandline.yml.",
+            ) from error
+
+    def _start(self) -> SparkSession:
+        from strandline.engine.java import require_java
+
+        require_java()
+        from pyspark.sql import SparkSession
+
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        jars = jar_paths()
+        if not jars:
+            raise EngineError(
+                "JARS_MISSING",
+                "the Delta jars are not here; run `python -m strandline.engine.jars` once, with a network.",
+            )
+        builder = SparkSession.builder.appName("strandline").config("spark.jars", ",".join(jars))
+        options = {"spark.master": "local[*]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"}
+        for name, value in {**_DEFAULTS, **options, **self._settings}.items():
+            builder = builder.config(name, value)
+        file, log = tempfile.mkstemp(prefix="strandline-spark-", suffix=".log")
+        try:
+            with _standard_error_to(file):
+                return builder.getOrCreate()
+        except Exception as error:
+            raise EngineError(
+                "SPARK_START", f"Spark did not start: {_first_sentence(error)}; its own words are in {log}."
+            ) from error
+        finally:
+            os.close(file)
+
+
+_COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",
+}
+
+
+@contextlib.contextmanager
+def _standard_error_to(file: int) -> Iterator[None]:
+    """What a child process that is started within writes to standard error goes to *file*, for as long as it lives."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """PySpark logs each failed analysis with its stack; here failing is an answer."""
+    loggers = [logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:500] if str(error).strip() else type(error).__name__
