@@ -12,6 +12,7 @@ from strandline.algebra.plan import (
     COUNT,
     At,
     Backing,
+    Bag,
     Change,
     Filter,
     GroupBy,
@@ -46,6 +47,7 @@ def given(**relations: list[Row]) -> dict[str, SignedBag]:
 
 def result(plan: Plan, relations: dict[str, SignedBag]) -> SignedBag:
     def read(operand: Operand) -> SignedBag:
+        assert not isinstance(operand, Bag)
         return relations[operand.node if isinstance(operand, Backing) else operand.relation]
 
     return evaluate(plan, read)

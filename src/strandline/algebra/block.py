@@ -22,6 +22,7 @@ from strandline.algebra.plan import (
     Partial,
     Plan,
     Project,
+    Scan,
     children,
     key,
     relations,
@@ -97,12 +98,17 @@ class BlockDelta:
     strategy: Strategy
     operators: tuple[str, ...]
     terms: Sum
+    touched_keys: Plan | None = None
+    """The keys of the groups that are computed anew."""
 
 
-def delta_of(block: Block, changed: Collection[str], *, insert_only: bool) -> BlockDelta | None:
+def delta_of(
+    block: Block, changed: Collection[str], *, insert_only: bool, stored_keys: Scan | None = None
+) -> BlockDelta | None:
     """The delta of the stored rows of *block*, or None if none of its inputs is in *changed*.
 
-    *insert_only* says that the changes contain no deletions.
+    *insert_only* says that the changes contain no deletions. Where groups are computed anew, their keys are read twice;
+    *stored_keys* scans them if they were stored.
     """
     terms = differentiate(block.body, changed)
     body = as_plan(terms)
@@ -116,8 +122,9 @@ def delta_of(block: Block, changed: Collection[str], *, insert_only: bool) -> Bl
     if group_by.absorbs(block.partials, insert_only=insert_only):
         plan = group_by.linear(group, body, old)
         return BlockDelta(plan, "incremental", (*below, group_by.LINEAR), terms)
-    plan = group_by.affected(group, body, old, changed)
-    return BlockDelta(plan, "affected", (*below, group_by.AFFECTED), terms)
+    keys = group_by.touched_keys(group, body)
+    plan = group_by.affected(group, stored_keys or keys, old, changed)
+    return BlockDelta(plan, "affected", (*below, group_by.AFFECTED), terms, keys)
 
 
 def _joins(plan: Plan) -> bool:

@@ -25,6 +25,7 @@ _CLASSES: dict[str, type[Any]] = {
         _plan.At,
         _plan.Change,
         _plan.Backing,
+        _plan.Bag,
         _plan.Output,
         _plan.Partial,
         _plan.Scan,

@@ -52,7 +52,17 @@ class Backing:
         return f"{self.node}.backing@{self.state}"
 
 
-Operand = At | Change | Backing
+@dataclass(frozen=True)
+class Bag:
+    """Operand: a bag that was stored on the way, by its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Operand = At | Change | Backing | Bag
 
 
 @dataclass(frozen=True)
@@ -316,7 +326,7 @@ def map_scans(plan: Plan, on_scan: Callable[[Scan], Plan]) -> Plan:
 
 def relations(plan: Plan) -> tuple[str, ...]:
     """The relations that a plan reads, each once, in order of first use."""
-    found = (s.operand.relation for s in scans(plan) if not isinstance(s.operand, Backing))
+    found = (s.operand.relation for s in scans(plan) if isinstance(s.operand, At | Change))
     return tuple(dict.fromkeys(found))
 
 

@@ -1,6 +1,15 @@
 """The control catalog: what the warehouse knows of its sources, views, refreshes and published states."""
 
 from strandline.catalog.catalog import Catalog
+from strandline.catalog.changes import (
+    AddView,
+    DropView,
+    RedefineView,
+    ReplaceView,
+    ViewChange,
+    ViewChanges,
+    ViewValues,
+)
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease
 from strandline.catalog.records import (
@@ -20,17 +29,20 @@ from strandline.catalog.records import (
     ViewKind,
     ViewRecord,
 )
-from strandline.catalog.views import ViewChanges
 
 __all__ = [
+    "AddView",
     "Catalog",
+    "DropView",
     "HistoryEntry",
     "Json",
     "LeafRecord",
     "Lease",
     "NewVersion",
+    "RedefineView",
     "RefreshRecord",
     "RefreshStatus",
+    "ReplaceView",
     "SourceRecord",
     "StateEntry",
     "StateRecord",
@@ -39,7 +51,9 @@ __all__ = [
     "Transaction",
     "TransactionRecord",
     "VersionRecord",
+    "ViewChange",
     "ViewChanges",
     "ViewKind",
     "ViewRecord",
+    "ViewValues",
 ]

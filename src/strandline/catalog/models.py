@@ -1,7 +1,7 @@
 """The control tables. A change here needs a migration; a test compares the two.
 
-Rows of history (versions, states and their entries) name a view by its id without a foreign key: they
-outlive the view.
+Rows of history (versions, states and their entries) name a view by its id. The row of a view that was dropped
+or redefined stays, so that they can be read; its name is free again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import BigInteger, Double, ForeignKey, Index, Integer, MetaData, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Double, ForeignKey, Index, Integer, MetaData, Text, UniqueConstraint, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeEngine
 
@@ -119,10 +119,19 @@ class TransactionRow(Base):
 
 
 class ViewRow(Base):
-    """A view or block."""
+    """A view or block; with *dropped_at*, one that was."""
 
     __tablename__ = "views"
-    __table_args__ = (UniqueConstraint("name"), NEVER_REUSED)
+    __table_args__ = (
+        Index(
+            "uq_views_live_name",
+            text("lower(name)"),
+            unique=True,
+            sqlite_where=text("dropped_at IS NULL"),
+            postgresql_where=text("dropped_at IS NULL"),
+        ),
+        NEVER_REUSED,
+    )
 
     id: Mapped[int] = mapped_column(RowNumber, primary_key=True)
     name: Mapped[str]
@@ -136,6 +145,7 @@ class ViewRow(Base):
     location: Mapped[str]
     origin: Mapped[str | None]
     created_at: Mapped[datetime]
+    dropped_at: Mapped[datetime | None]
 
 
 class VersionRow(Base):

@@ -61,7 +61,7 @@ class TransactionRecord:
 
 @dataclass(frozen=True)
 class ViewRecord:
-    """A user's view, or a hidden block of one or several views."""
+    """A user's view, or a hidden block of one or several views; *dropped_at* is when it was dropped or redefined."""
 
     id: int
     name: str
@@ -75,6 +75,7 @@ class ViewRecord:
     location: str
     origin: str | None
     created_at: datetime
+    dropped_at: datetime | None = None
 
 
 @dataclass(frozen=True)

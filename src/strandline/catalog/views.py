@@ -2,125 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypedDict, Unpack, cast
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Unpack, cast
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from strandline.algebra.schema import Column
+from strandline.catalog.changes import (
+    AddView,
+    DropView,
+    RedefineView,
+    ReplaceView,
+    ViewChange,
+    ViewChanges,
+    ViewValues,
+)
 from strandline.catalog.columns import columns_from_json, columns_to_json
 from strandline.catalog.database import Database
-from strandline.catalog.jsontext import Json
 from strandline.catalog.messages import unknown
 from strandline.catalog.models import ViewRow
 from strandline.catalog.moments import Clock
 from strandline.catalog.records import ViewKind, ViewRecord
 from strandline.errors import CatalogError
 
-
-class ViewChanges(TypedDict, total=False):
-    """What of a view can be replaced."""
-
-    kind: ViewKind
-    sql: str
-    options: Mapping[str, Json]
-    definition: Json
-    fingerprint: str
-    columns: Sequence[Column]
-    inputs: Sequence[str]
-    location: str
-    origin: str | None
+LIVE = ViewRow.dropped_at.is_(None)
 
 
 class Views:
-    """Views by name. An id is never used twice, so history stays clear when a name comes back."""
+    """Views by name, in any case. Those that were dropped or redefined stay readable by id, which is never used twice.
+
+    A view keeps the spelling of the name with which it was added.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
-    def add(
-        self,
-        name: str,
-        *,
-        kind: ViewKind,
-        sql: str,
-        options: Mapping[str, Json],
-        definition: Json,
-        fingerprint: str,
-        columns: Sequence[Column],
-        inputs: Sequence[str],
-        location: str,
-        origin: str | None = None,
-    ) -> ViewRecord:
-        """Register a new view; ``VIEW_EXISTS`` if the name is taken."""
+    def apply(self, changes: Sequence[ViewChange]) -> dict[str, ViewRecord]:
+        """Carry out *changes* in order, all or none.
+
+        Returns what they made of the views they name, by name, without those that they dropped.
+        """
         with self._database.writing() as session:
-            taken = session.scalar(select(ViewRow).where(ViewRow.name == name))
-            if taken is not None:
-                raise CatalogError(
-                    "VIEW_EXISTS",
-                    f"the {taken.kind} {name} cannot be added; there is one of that name since "
-                    f"{taken.created_at:%Y-%m-%d %H:%M:%S} UTC; replace or drop it, or choose another name.",
-                )
-            row = ViewRow(
-                name=name,
-                kind=kind,
-                sql=sql,
-                options=dict(options),
-                definition=definition,
-                fingerprint=fingerprint,
-                columns=columns_to_json(columns),
-                inputs=list(inputs),
-                location=location,
-                origin=origin,
-                created_at=self._clock(),
-            )
-            session.add(row)
-            session.flush()
-            return _record(row)
+            now = self._clock()
+            made: dict[str, ViewRow] = {}
+            for change in changes:
+                match change:
+                    case AddView():
+                        row = _add(session, change, now)
+                    case RedefineView():
+                        row = _redefine(session, change, now)
+                    case ReplaceView():
+                        row = _replace(session, change)
+                    case DropView():
+                        made.pop(_drop(session, change.name, now).name, None)
+                        continue
+                made[row.name] = row
+            return {name: _record(row) for name, row in made.items()}
+
+    def add(self, name: str, **values: Unpack[ViewValues]) -> ViewRecord:
+        """Register a new view; ``VIEW_EXISTS`` if the name is taken."""
+        return self._apply_one(AddView(name, **values))
+
+    def redefine(self, name: str, **values: Unpack[ViewValues]) -> ViewRecord:
+        """Drop the view *name* and register another in its place, which has a new id."""
+        return self._apply_one(RedefineView(name, **values))
+
+    def replace(self, name: str, **changes: Unpack[ViewChanges]) -> ViewRecord:
+        """Give the view *name* other values without altering what it computes; its id and the rest stay."""
+        return self._apply_one(ReplaceView(name, changes))
+
+    def drop(self, name: str) -> None:
+        """Drop the view *name*; its definition, its versions and its part in published states stay."""
+        self.apply([DropView(name)])
 
     def get(self, name: str) -> ViewRecord | None:
-        """The view *name*."""
+        """The view *name*, unless it was dropped."""
         with self._database.reading() as session:
-            row = session.scalar(select(ViewRow).where(ViewRow.name == name))
+            row = _live(session, name)
+            return _record(row) if row else None
+
+    def by_id(self, view_id: int) -> ViewRecord | None:
+        """The view with that id, also one that was dropped or redefined."""
+        with self._database.reading() as session:
+            row = session.get(ViewRow, view_id)
             return _record(row) if row else None
 
     def all(self) -> tuple[ViewRecord, ...]:
-        """All views and blocks, in the order they were added."""
+        """All views and blocks but the dropped ones, in the order they were added or last redefined."""
         with self._database.reading() as session:
-            return tuple(map(_record, session.scalars(select(ViewRow).order_by(ViewRow.id))))
-
-    def replace(self, name: str, **changes: Unpack[ViewChanges]) -> ViewRecord:
-        """Give the view *name* other values; its id and the rest stay."""
-        with self._database.writing() as session:
-            row = _existing(session, name)
-            stored: dict[str, object] = dict(changes)
-            if "columns" in changes:
-                stored["columns"] = columns_to_json(changes["columns"])
-            if "inputs" in changes:
-                stored["inputs"] = list(changes["inputs"])
-            for field, value in stored.items():
-                setattr(row, field, value)
-            return _record(row)
-
-    def drop(self, name: str) -> None:
-        """Forget the view *name*; its versions and its part in published states stay."""
-        with self._database.writing() as session:
-            session.delete(_existing(session, name))
+            return tuple(map(_record, session.scalars(select(ViewRow).where(LIVE).order_by(ViewRow.id))))
 
     def dependants(self, name: str) -> tuple[str, ...]:
-        """The views that have *name* among their inputs, in the order they were added."""
+        """The views that have *name* among their inputs, in the order they were added or last redefined."""
         with self._database.reading() as session:
-            rows = session.execute(select(ViewRow.name, ViewRow.inputs).order_by(ViewRow.id))
-            return tuple(view for view, inputs in rows if name in inputs)
+            view = _live(session, name)
+            spelled = view.name if view else name
+            rows = session.execute(select(ViewRow.name, ViewRow.inputs).where(LIVE).order_by(ViewRow.id))
+            return tuple(dependant for dependant, inputs in rows if spelled in inputs)
+
+    def _apply_one(self, change: AddView | RedefineView | ReplaceView) -> ViewRecord:
+        (record,) = self.apply([change]).values()
+        return record
+
+
+def _add(session: Session, new: AddView, now: datetime) -> ViewRow:
+    taken = _live(session, new.name)
+    if taken is not None:
+        raise CatalogError(
+            "VIEW_EXISTS",
+            f"the {new.kind} {new.name} cannot be added; there is the {taken.kind} {taken.name} since "
+            f"{taken.created_at:%Y-%m-%d %H:%M:%S} UTC; replace or drop it, or choose another name.",
+        )
+    return _insert(session, new.name, new, now)
+
+
+def _redefine(session: Session, new: RedefineView, now: datetime) -> ViewRow:
+    # Those that have the view among their inputs name it as it was spelled.
+    return _insert(session, _drop(session, new.name, now).name, new, now)
+
+
+def _insert(session: Session, name: str, new: AddView | RedefineView, now: datetime) -> ViewRow:
+    row = ViewRow(
+        name=name,
+        kind=new.kind,
+        sql=new.sql,
+        options=dict(new.options),
+        definition=new.definition,
+        fingerprint=new.fingerprint,
+        columns=columns_to_json(new.columns),
+        inputs=list(new.inputs),
+        location=new.location,
+        origin=new.origin,
+        created_at=now,
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def _replace(session: Session, change: ReplaceView) -> ViewRow:
+    row = _existing(session, change.name)
+    stored: dict[str, object] = dict(change.changes)
+    if "columns" in change.changes:
+        stored["columns"] = columns_to_json(change.changes["columns"])
+    if "inputs" in change.changes:
+        stored["inputs"] = list(change.changes["inputs"])
+    for field, value in stored.items():
+        setattr(row, field, value)
+    session.flush()
+    return row
+
+
+def _drop(session: Session, name: str, now: datetime) -> ViewRow:
+    row = _existing(session, name)
+    row.dropped_at = now
+    # The name is free before a successor is inserted, whatever order the session would choose.
+    session.flush()
+    return row
 
 
 def _existing(session: Session, name: str) -> ViewRow:
-    row = session.scalar(select(ViewRow).where(ViewRow.name == name))
+    row = _live(session, name)
     if row is None:
-        raise unknown("view", name, session.scalars(select(ViewRow.name).order_by(ViewRow.id)))
+        raise unknown("view", name, session.scalars(select(ViewRow.name).where(LIVE).order_by(ViewRow.id)))
     return row
+
+
+def _live(session: Session, name: str) -> ViewRow | None:
+    row = session.scalar(select(ViewRow).where(LIVE, func.lower(ViewRow.name) == func.lower(name)))
+    if row is not None:
+        return row
+    # SQLite's lower() changes ASCII letters only, PostgreSQL's those that its locale knows.
+    names = session.execute(select(ViewRow.id, ViewRow.name).where(LIVE).order_by(ViewRow.id))
+    found = next((view_id for view_id, other in names if other.lower() == name.lower()), None)
+    return None if found is None else session.get_one(ViewRow, found)
 
 
 def _record(row: ViewRow) -> ViewRecord:
@@ -137,4 +194,5 @@ def _record(row: ViewRow) -> ViewRecord:
         location=row.location,
         origin=row.origin,
         created_at=row.created_at,
+        dropped_at=row.dropped_at,
     )

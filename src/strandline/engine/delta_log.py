@@ -7,11 +7,13 @@ refresh made them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
+from uuid import UUID
 
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -20,6 +22,8 @@ from pyarrow import fs
 
 from strandline.algebra.schema import Schema
 from strandline.engine.types import columns_of
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
 class NoSuchTable(Exception):
@@ -37,8 +41,13 @@ class Commit:
     changes_data: bool
     only_inserts: bool
     new_schema: Schema | None
-    rows_added: int | None
+    change_feed: bool | None
+    """Whether the change feed is on from here, where the commit says so."""
+    rows_changed: int | None
+    """Rows inserted and deleted, an update counting twice, as far as the commit tells."""
     bytes_added: int
+    old_files: tuple[str, ...]
+    """Files that only readers of earlier versions and of the change feed still need."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class DeltaLog:
 
     def commits(self, after: int, upto: int) -> list[Commit] | None:
         """The commits in (after, upto], or None if the log no longer holds all of them."""
-        filesystem = fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))
+        filesystem = self._filesystem()
         found = []
         for version in range(after + 1, upto + 1):
             try:
@@ -119,6 +128,18 @@ class DeltaLog:
             except FileNotFoundError:
                 return None
         return found
+
+    def holds(self, files: Iterable[str]) -> bool:
+        """Whether all of *files* (as the log names them) are still there."""
+        relative = [unquote(file) for file in files if "://" not in file and not file.startswith("/")]
+        filesystem = self._filesystem()
+        return all(info.type != fs.FileType.NotFound for info in filesystem.get_file_info(relative))
+
+    def _filesystem(self) -> fs.PyFileSystem:
+        try:
+            return fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))
+        except TableNotFoundError as error:
+            raise NoSuchTable(self.path) from error
 
     def _table(self, version: int | None = None) -> DeltaTable:
         try:
@@ -137,6 +158,10 @@ def _commit(version: int, text: str) -> Commit:
     adds = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
     removes = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
     metadata = next((a["metaData"] for a in actions if "metaData" in a), None)
+    feed = None if metadata is None else metadata.get("configuration", {}).get("delta.enableChangeDataFeed") == "true"
+    gone = [a["remove"] for a in actions if "remove" in a]
+    replaced = [remove["path"] for remove in gone] + [a["cdc"]["path"] for a in actions if "cdc" in a]
+    replaced += [file for remove in gone if (file := _deletion_vector(remove)) is not None]
     when = info.get("inCommitTimestamp") or info.get("timestamp")
     return Commit(
         version,
@@ -146,12 +171,50 @@ def _commit(version: int, text: str) -> Commit:
         bool(adds or removes),
         not removes,
         None if metadata is None else columns_of(metadata["schemaString"]),
-        _rows(adds),
+        feed,
+        _rows_changed(info, adds, removes),
         sum(add.get("size", 0) for add in adds),
+        tuple(replaced),
     )
 
 
-def _rows(adds: list[dict[str, object]]) -> int | None:
+def _deletion_vector(remove: dict[str, Any]) -> str | None:
+    """The file of the deletion vector that a removed file had, if it is one below the table's folder."""
+    vector = remove.get("deletionVector") or {}
+    if vector.get("storageType") != "u":
+        return None
+    # The protocol's form: a prefix of any length (a subfolder), then a UUID in 20 characters of Z85.
+    prefix, text = vector["pathOrInlineDv"][:-20], vector["pathOrInlineDv"][-20:]
+    number = b"".join(
+        sum(_Z85.index(text[i + j]) * 85 ** (4 - j) for j in range(5)).to_bytes(4, "big") for i in range(0, 20, 5)
+    )
+    return f"{prefix}/deletion_vector_{UUID(bytes=number)}.bin".removeprefix("/")
+
+
+def _rows_changed(info: Mapping[str, Any], adds: list[Any], removes: list[Any]) -> int | None:
+    """By the writer's own metrics where there are any, else by the statistics of the files."""
+    metrics = {_plain(name): value for name, value in (info.get("operationMetrics") or {}).items()}
+
+    def metric(*names: str) -> int:
+        return next((int(metrics[name]) for name in names if str(metrics.get(name, "")).isdigit()), 0)
+
+    match info.get("operation"):
+        case "DELETE" if "numdeletedrows" in metrics:
+            return metric("numdeletedrows")
+        case "UPDATE" if "numupdatedrows" in metrics:
+            return 2 * metric("numupdatedrows")
+        case "MERGE" if "numtargetrowsinserted" in metrics:
+            return metric("numtargetrowsinserted") + metric("numtargetrowsdeleted") + 2 * metric("numtargetrowsupdated")
+    added = _rows(adds)
+    return added if not removes or added is None else 2 * added
+
+
+def _plain(name: str) -> str:
+    """Writers spell metrics as ``numDeletedRows`` or ``num_deleted_rows``."""
+    return name.replace("_", "").lower()
+
+
+def _rows(adds: list[Any]) -> int | None:
     total = 0
     for add in adds:
         stats = add.get("stats")

@@ -20,7 +20,8 @@ from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame as DataFrame
+    from pyspark.sql import SparkSession as SparkSession
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -128,6 +129,11 @@ class Engine:
     def write_parquet(self, sql: str, path: str) -> None:
         """Write the rows of *sql* as files at *path*, whatever was there."""
         self.worker.sql(sql).write.mode("overwrite").parquet(path)
+
+    def create_delta(self, sql: str, path: str, properties: Mapping[str, str], step_id: str) -> None:
+        """Make a Delta table of the rows of *sql*, with table properties."""
+        writer = self.worker.sql(sql).write.format("delta").options(**properties)
+        writer.option("userMetadata", step_id).save(path)
 
     def write_delta(self, sql: str, path: str, mode: str, step_id: str) -> None:
         """Append the rows of *sql* to a Delta table, or overwrite it with them, as one commit of a step."""

@@ -43,9 +43,13 @@ def linear(group: GroupBy, input_delta: Plan, old: Scan) -> Plan:
     return MergeSummary(old, summary, tuple(key.name for key in group.keys), group.partials)
 
 
-def affected(group: GroupBy, input_delta: Plan, old: Scan, changed: Collection[str]) -> Plan:
-    """``Net(-old + γ(input after ⋉ keys of the delta))`` over the groups that the delta names."""
-    keys = Project(input_delta, group.keys)
+def touched_keys(group: GroupBy, input_delta: Plan) -> Plan:
+    """The keys of the groups that a delta of the input touches."""
+    return Project(input_delta, group.keys)
+
+
+def affected(group: GroupBy, keys: Plan, old: Scan, changed: Collection[str]) -> Plan:
+    """``Net(-old + γ(input after ⋉ keys of the delta))`` over the groups that *keys* names."""
     after = bind(group.input, "post", changed)
     if group.keys:
         after = SemiJoin(after, tuple(key.value for key in group.keys), keys)

@@ -99,9 +99,17 @@ def _create_views() -> None:
         sa.Column("location", sa.Text(), nullable=False),
         sa.Column("origin", sa.Text()),
         sa.Column("created_at", MOMENT, nullable=False),
+        sa.Column("dropped_at", MOMENT),
         sa.PrimaryKeyConstraint("id", name="pk_views"),
-        sa.UniqueConstraint("name", name="uq_views_name"),
         sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "uq_views_live_name",
+        "views",
+        [sa.text("lower(name)")],
+        unique=True,
+        sqlite_where=sa.text("dropped_at IS NULL"),
+        postgresql_where=sa.text("dropped_at IS NULL"),
     )
     op.create_table(
         "view_versions",

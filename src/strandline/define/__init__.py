@@ -1,0 +1,1 @@
+"""Definitions: what names stand for, and views registered, replaced and dropped."""

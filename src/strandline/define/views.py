@@ -1,0 +1,292 @@
+"""Views registered, redefined and dropped in the catalog, each change whole or not at all.
+
+Registering compiles the definition and notes it; it fills no table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from strandline.algebra.block import Block
+from strandline.algebra.codec import fingerprint, to_json
+from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
+from strandline.define.relations import KnownRelations
+from strandline.engine.session import Engine
+from strandline.errors import SqlError
+from strandline.propagate.vdag import sorted_by_inputs
+from strandline.reasons import Reason
+from strandline.sources.protocol import Source
+from strandline.sql.compile import Compiled, compile_view
+from strandline.sql.ddl import parse_select
+from strandline.sql.names import choices
+from strandline.sql.references import references
+from strandline.sql.relations import Relation, Relations
+from strandline.sql.statements import CreateView, Query
+from strandline.store.layout import new_location
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A view as it is to be: its query, options and compiled form."""
+
+    name: str
+    sql: str
+    options: Mapping[str, Json]
+    compiled: Compiled
+    origin: str | None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What the view's own block reads; hidden blocks stand between it and the relations they cover."""
+        return self.compiled.blocks[-1].inputs if self.compiled.blocks else self.compiled.inputs
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for definitions that compute the same from the same."""
+        if self.compiled.blocks:
+            return fingerprint(self.compiled.blocks[-1])
+        text = json.dumps([self.sql, [to_json(c) for c in self.compiled.columns]])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Definitions:
+    """The definitions of one warehouse."""
+
+    def __init__(self, catalog: Catalog, engine: Engine, sources: Mapping[str, Source]) -> None:
+        self._catalog = catalog
+        self._engine = engine
+        self._sources = sources
+
+    def compile(self, create: CreateView, defined: Mapping[str, Relation] | None = None) -> Definition:
+        """What *create* defines; nothing is registered."""
+        relations = KnownRelations(self._catalog, self._sources, defined)
+        self._check_cycle(create, relations)
+        compiled = compile_view(create.name, create.query, relations, self._engine.analyse)
+        if compiled.reason is not None and create.policy == "INCREMENTAL STRICT":
+            raise SqlError(
+                "NOT_INCREMENTAL",
+                f"view {create.name} is declared INCREMENTAL STRICT, and its query is not maintained incrementally: "
+                f"{compiled.reason}; change the query, or declare it INCREMENTAL.",
+                origin=create.origin,
+            )
+        options: dict[str, Json] = {
+            "policy": create.policy,
+            "consistency": create.consistency,
+            "comment": create.comment,
+            "cluster_by": list(create.cluster_by),
+            "properties": dict(create.properties),
+        }
+        if not compiled.blocks:
+            options["uses"] = _uses(create.query, relations)
+        return Definition(create.name, create.query.sql, options, compiled, create.origin.file)
+
+    def register(self, definition: Definition) -> ViewRecord:
+        """Add a new view, with the hidden blocks it needs."""
+        records = self._catalog.views.apply([*self._new_blocks(definition), _added(definition)])
+        self._note_leaves(definition)
+        return records[definition.name]
+
+    def redefine(self, definition: Definition) -> ViewRecord:
+        """Give an existing view another definition; views on top of it are checked first and follow it."""
+        before = self._catalog.views.get(definition.name)
+        assert before is not None
+        followers = self._followers(before.name, definition)
+        changes: list[AddView | RedefineView | DropView] = [*self._new_blocks(definition)]
+        changes.append(RedefineView(**vars(_added(definition))))
+        for follower in followers:
+            changes.extend(self._new_blocks(follower))
+            changes.append(RedefineView(**vars(_added(follower))))
+        records = self._catalog.views.apply(changes)
+        self._note_leaves(definition)
+        self._drop_orphans()
+        return records[definition.name]
+
+    def drop(self, name: str) -> None:
+        """Drop a view that nothing reads."""
+        record = self._catalog.views.get(name)
+        if record is None:
+            raise unknown_view(name, self.names())
+        used = self.users_of(record.name)
+        if used:
+            raise SqlError(
+                "VIEW_IN_USE", f"view {record.name} is read by {', '.join(used)}; drop or redefine what reads it first."
+            )
+        self._catalog.views.drop(record.name)
+        self._drop_orphans()
+
+    def users_of(self, name: str) -> list[str]:
+        """The user's views that read *name*, be it through a hidden block."""
+        found: list[str] = []
+        for dependant in self._catalog.views.dependants(name):
+            record = self._catalog.views.get(dependant)
+            if record is not None and record.kind == "block":
+                found.extend(self.users_of(dependant))
+            else:
+                found.append(dependant)
+        return sorted(set(found))
+
+    def names(self) -> list[str]:
+        """The user's views."""
+        return [record.name for record in self._catalog.views.all() if record.kind == "view"]
+
+    def _check_cycle(self, create: CreateView, relations: Relations) -> None:
+        inputs = {record.name: list(record.inputs) for record in self._catalog.views.all()}
+        own = [name for name in inputs if name.lower() == create.name.lower()] or [create.name]
+        try:
+            read = [reference.relation.name for reference in references(create.query, relations)]
+        except SqlError:
+            if not _reads_itself(create):
+                raise
+            read = own
+        sorted_by_inputs({**inputs, own[0]: read})
+
+    def _followers(self, name: str, definition: Definition) -> list[Definition]:
+        """The views on top of a redefined view, compiled against its new columns."""
+        defined = {definition.name: Relation(definition.name, definition.compiled.columns)}
+        followers: list[Definition] = []
+        for user in self._ordered_users(name):
+            record = self._catalog.views.get(user)
+            assert record is not None
+            create = create_of(record)
+            try:
+                follower = self.compile(create, defined)
+            except SqlError as error:
+                raise SqlError(
+                    "VIEW_IN_USE",
+                    f"view {name} cannot be redefined so: {user}, which reads it, would fail: {error.message}",
+                    origin=error.origin,
+                ) from error
+            defined[user] = Relation(user, follower.compiled.columns)
+            followers.append(follower)
+        return followers
+
+    def _ordered_users(self, name: str) -> list[str]:
+        users = {name: {name}}
+        ordered: list[str] = []
+        waiting = [name]
+        while waiting:
+            for user in self.users_of(waiting.pop(0)):
+                if user not in users:
+                    users[user] = {user}
+                    ordered.append(user)
+                    waiting.append(user)
+        inputs = {record.name: record.inputs for record in self._catalog.views.all()}
+        order = sorted_by_inputs(inputs)
+        return sorted(ordered, key=order.index)
+
+    def _new_blocks(self, definition: Definition) -> list[AddView]:
+        known = {record.name for record in self._catalog.views.all()}
+        return [_added_block(block) for block in definition.compiled.blocks[:-1] if block.node not in known]
+
+    def _drop_orphans(self) -> None:
+        """Hidden blocks that no view reads any more."""
+        while True:
+            records = self._catalog.views.all()
+            read = {name for record in records for name in record.inputs}
+            orphans = [r.name for r in records if r.kind == "block" and r.name not in read]
+            if not orphans:
+                return
+            self._catalog.views.apply([DropView(name) for name in orphans])
+
+    def _note_leaves(self, definition: Definition) -> None:
+        """Remember the tables that views read, as they are now."""
+        for name in definition.compiled.inputs:
+            source_name, _, table = name.partition(".")
+            if not table:
+                continue
+            info = self._sources[source_name].tables()[table]
+            known = self._catalog.leaves.get(name)
+            self._catalog.leaves.put(
+                source_name,
+                table,
+                location=info.location,
+                columns=info.columns,
+                key=info.key,
+                position=known.position if known else None,
+            )
+
+
+def create_of(record: ViewRecord) -> CreateView:
+    """The statement that a record came from, as far as compiling goes."""
+    from strandline.errors import Origin
+
+    query = parse_select(record.sql, record.origin or "<sql>")
+    return CreateView(
+        record.name,
+        query,
+        Origin(record.origin or "<sql>"),
+        policy=str(record.options["policy"]),  # type: ignore[arg-type]
+        consistency=str(record.options["consistency"]),  # type: ignore[arg-type]
+    )
+
+
+def unknown_view(name: str, known: Sequence[str]) -> SqlError:
+    """The error for a view that is not there."""
+    return SqlError("UNKNOWN_VIEW", f"there is no view {name}; there are: {choices(known, name)}.")
+
+
+def _added(definition: Definition) -> AddView:
+    compiled = definition.compiled
+    return AddView(
+        name=definition.name,
+        kind="view",
+        sql=definition.sql,
+        options=definition.options,
+        definition=_noted(compiled.blocks[-1] if compiled.blocks else None, compiled.reason),
+        fingerprint=definition.fingerprint,
+        columns=compiled.columns,
+        inputs=definition.inputs,
+        location=new_location(definition.name, "view"),
+        origin=definition.origin,
+    )
+
+
+def _added_block(block: Block) -> AddView:
+    return AddView(
+        name=block.node,
+        kind="block",
+        sql="",
+        options={"policy": "AUTO"},
+        definition=_noted(block, None),
+        fingerprint=fingerprint(block),
+        columns=block.visible,
+        inputs=block.inputs,
+        location=new_location(block.node, "block"),
+        origin=None,
+    )
+
+
+def _noted(block: Block | None, reason: Reason | None) -> Json:
+    return {
+        "layout": LAYOUT,
+        "block": None if block is None else to_json(block),
+        "reason": None if reason is None else {"code": reason.code, "text": reason.text},
+    }
+
+
+LAYOUT = 1
+"""Version of the way nodes are stored; noted with each definition."""
+
+
+def _uses(query: Query, relations: Relations) -> dict[str, Json]:
+    """For a query that is run as written: the columns of its leaves that it can be seen to name."""
+    words = {token.name.lower() for token in query.tree.find_all(exp.Identifier)}
+    everything = any(True for _ in query.tree.find_all(exp.Star))
+    found: dict[str, Json] = {}
+    for reference in references(query, relations):
+        relation = reference.relation
+        if "." in relation.name:
+            used = [c for c in relation.columns if everything or c.name.lower() in words]
+            found[relation.name] = [to_json(c) for c in used]
+    return found
+
+
+def _reads_itself(create: CreateView) -> bool:
+    return any(
+        table.name.lower() == create.name.lower() and not table.db for table in create.query.tree.find_all(exp.Table)
+    )

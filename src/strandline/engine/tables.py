@@ -1,0 +1,58 @@
+"""Delta tables and stored files as SQL: what every engine that speaks Spark's SQL reads."""
+
+from __future__ import annotations
+
+from strandline.algebra.schema import Schema, names
+from strandline.sql.names import literal, quoted, quoted_list
+from strandline.sql.relations import empty_select
+from strandline.sql.render import SIGN
+
+
+def table(path: str, version: int) -> str:
+    """A pinned version of a Delta table as a relation."""
+    return f"delta.{quoted(path)} VERSION AS OF {version}"
+
+
+def select(path: str, version: int, columns: Schema) -> str:
+    """The rows of a pinned version."""
+    return f"SELECT {quoted_list(names(columns))} FROM {table(path, version)}"
+
+
+def change_feed(path: str, after: int, upto: int, columns: Schema) -> str:
+    """The changed rows in (after, upto], from the table's change feed."""
+    sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+    return (
+        f"SELECT {quoted_list(names(columns))}, {sign} AS {SIGN}, _commit_version AS _position "
+        f"FROM table_changes_by_path({literal(path)}, {after + 1}, {upto})"
+    )
+
+
+def difference(path: str, after: int, upto: int, columns: Schema) -> str:
+    """The changed rows in (after, upto], by comparing the two versions."""
+    return compared(select(path, after, columns), select(path, upto, columns), columns, upto)
+
+
+def compared(old: str, new: str, columns: Schema, position: int) -> str:
+    """Unit rows that lead from *old* to *new*: rows that are in both as often cancel out."""
+    shown = quoted_list(names(columns))
+    both = f"SELECT *, 1 AS {SIGN} FROM ({new}) UNION ALL SELECT *, -1 AS {SIGN} FROM ({old})"
+    netted = f"SELECT {shown}, sum({SIGN}) AS {SIGN} FROM ({both}) GROUP BY {shown} HAVING sum({SIGN}) <> 0"
+    return (
+        f"SELECT {shown}, CASE WHEN {SIGN} > 0 THEN 1 ELSE -1 END AS {SIGN}, {position} AS _position "
+        f"FROM ({netted}) LATERAL VIEW explode(sequence(1, abs({SIGN}))) AS __copy"
+    )
+
+
+def stored_delta(path: str, columns: Schema) -> str:
+    """The unit rows of a stored delta."""
+    return f"SELECT {quoted_list((*names(columns), SIGN))} FROM parquet.{quoted(path)}"
+
+
+def distinct(sql: str, columns: Schema) -> str:
+    """Each row of *sql* once."""
+    return f"SELECT DISTINCT {quoted_list(names(columns))} FROM ({sql})"
+
+
+def no_changes(columns: Schema) -> str:
+    """An empty delta."""
+    return f"SELECT *, 1 AS {SIGN}, 0 AS _position FROM ({empty_select(columns)})"

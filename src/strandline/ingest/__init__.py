@@ -1,0 +1,1 @@
+"""From sources' changes to durable deltas of leaves, and the unit-of-work log."""

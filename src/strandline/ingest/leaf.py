@@ -1,0 +1,38 @@
+"""A leaf's changes over an interval, peeked at and made durable.
+
+A Delta table keeps its own history, so what is stored here is the net delta, once for all views that use it; which
+transactions it covers goes into the unit-of-work log, and then the source may forget them.
+"""
+
+from __future__ import annotations
+
+from strandline.algebra.plan import Change, Net, Scan
+from strandline.algebra.schema import Schema
+from strandline.catalog import Catalog, Lease, Transaction
+from strandline.engine.session import Engine
+from strandline.sources.protocol import Position, Source
+from strandline.sql.render import render
+from strandline.store.deltas import write_delta
+from strandline.store.install import Delta
+
+
+def ingest(
+    engine: Engine, source: Source, table: str, after: Position, upto: Position, columns: Schema, path: str
+) -> Delta:
+    """Write the net changes of a table in (after, upto] as a stored delta at *path*."""
+    changes = source.changes(table, after, upto, columns)
+    if any("map<" in c.type or "variant" in c.type for c in columns):
+        return write_delta(engine, changes, columns, path)
+    scan = Scan(Change(f"{source.name}.{table}"), "", columns)
+    return write_delta(engine, render(Net(scan), lambda _: changes, signed=True), columns, path)
+
+
+def log_transactions(
+    catalog: Catalog, source: Source, table: str, after: Position, upto: Position, lease: Lease
+) -> int:
+    """Note the transactions in (after, upto] in the unit-of-work log, then acknowledge them; how many were new."""
+    peek = source.peek(table, after, upto)
+    noted = [Transaction(t.position, t.txid, t.committed_at) for t in peek.transactions if t.changes_data]
+    new = catalog.unit_of_work.append(f"{source.name}.{table}", noted, upto, lease=lease)
+    source.acknowledge(table, upto)
+    return new

@@ -1,0 +1,1 @@
+"""The project folder: desired state as files, read and written."""

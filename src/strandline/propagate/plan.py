@@ -1,0 +1,149 @@
+"""The plan of a refresh: a value that is printed, executed, stored, and resumed after a crash.
+
+Inputs are pinned: each step reads positions and versions that the plan or the catalog names, so that it can be done
+again and give the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from strandline.algebra.block import Strategy
+from strandline.catalog import Json
+from strandline.reasons import Reason
+from strandline.sources.protocol import Position
+
+
+def key_of(pin: Json) -> str:
+    """A position or version as a text that is equal for equal ones."""
+    return json.dumps(pin, sort_keys=True)
+
+
+StepKind = Literal["ingest", "compute", "compare", "install", "recompute", "publish"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: *subject* is a leaf (ingest), a node, or empty (publish).
+
+    ``ingest`` stores the delta of a leaf, ``compute`` the delta of a node, ``compare`` the delta of a recomputed node;
+    ``install`` and ``recompute`` make a new version of a node's table; ``publish`` makes the new state.
+    """
+
+    id: str
+    kind: StepKind
+    subject: str = ""
+    small: bool = True
+    after: Position = None
+    upto: Position = None
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """How a node is brought up to date.
+
+    *pinned* names, for each input, what the node has seen of it so far; *positions* what it will show of the leaves.
+    """
+
+    name: str
+    hidden: bool
+    strategy: Strategy
+    reason: Reason
+    baseline: int | None
+    pinned: Mapping[str, Json] = field(default_factory=dict)
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    insert_only: bool = False
+    operators: tuple[str, ...] = ()
+    terms: int = 0
+    estimated_rows: int | None = None
+    cost: float | None = None
+    cost_full: float | None = None
+    blocked: bool = False
+    """The node cannot be refreshed now, for *reason*, and keeps its last state."""
+
+
+@dataclass(frozen=True)
+class RefreshPlan:
+    """Everything a refresh will do."""
+
+    id: str
+    base_state: int | None
+    nodes: tuple[NodePlan, ...]
+    steps: tuple[Step, ...]
+    sql: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The SQL of each node's step, for people; the executor derives it again from the pinned inputs."""
+    pending: tuple[str, ...] = field(default=(), compare=False)
+    """View files that a refresh will apply first."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.steps
+
+    def node(self, name: str) -> NodePlan:
+        """The plan of one node."""
+        return next(n for n in self.nodes if n.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as a JSON value."""
+        nodes = [{**asdict(n), "reason": n.reason.to_dict()} for n in self.nodes]
+        return {
+            "id": self.id,
+            "base_state": self.base_state,
+            "views": nodes,
+            "steps": [asdict(step) for step in self.steps],
+            "sql": dict(self.sql),
+            "pending": list(self.pending),
+        }
+
+    @classmethod
+    def from_dict(cls, found: Any) -> RefreshPlan:
+        """The inverse of :meth:`to_dict`."""
+        nodes = []
+        for entry in found["views"]:
+            reason = Reason(entry["reason"]["code"], entry["reason"]["text"])
+            listed = {"changed": tuple(entry["changed"]), "operators": tuple(entry["operators"])}
+            nodes.append(NodePlan(**{**entry, "reason": reason, **listed}))
+        steps = tuple(Step(**step) for step in found["steps"])
+        return cls(found["id"], found["base_state"], tuple(nodes), steps, found["sql"], tuple(found["pending"]))
+
+    def explain(self) -> str:
+        """The plan for people: a line a view with strategy, reason and estimates, then the steps and the SQL."""
+        lines = [f"refresh {self.id[:8]}, on top of state {self.base_state if self.base_state is not None else '-'}"]
+        for node in self.nodes:
+            lines.extend(_explained(node))
+        lines.extend(f"to be applied first: {view}" for view in self.pending)
+        if self.empty and not self.pending:
+            lines.append("nothing to do: no input has changed")
+        if self.empty:
+            return "\n".join(lines)
+        lines += ["", "steps:"]
+        lines += [f"  {place + 1}. {step.kind} {step.subject}".rstrip() for place, step in enumerate(self.steps)]
+        for name, text in self.sql.items():
+            lines += ["", f"-- {name}", text]
+        return "\n".join(lines)
+
+
+def _explained(node: NodePlan) -> list[str]:
+    label = f"{node.name} (hidden)" if node.hidden else node.name
+    strategy = "keeps its last state" if node.blocked else node.strategy
+    lines = [f"{label}: {strategy} [{node.reason.code}] {node.reason.text}"]
+    if node.operators:
+        terms = "1 term" if node.terms == 1 else f"{node.terms} terms"
+        lines.append(f"    operators: {', '.join(node.operators)}; {terms}")
+    for relation in node.changed:
+        lines.append(f"    changed: {relation}, seen up to {_short(node.pinned.get(relation))}")
+    if node.cost is not None and node.cost_full is not None:
+        rows = "unknown" if node.estimated_rows is None else str(node.estimated_rows)
+        lines.append(f"    estimated: {rows} changed rows; cost {node.cost:.2f}, recomputing {node.cost_full:.2f}")
+    return lines
+
+
+def _short(position: Json) -> str:
+    if isinstance(position, dict) and "version" in position:
+        return f"version {position['version']}"
+    return f"position {position}"

@@ -1,0 +1,343 @@
+"""The planner: which node is refreshed how, and why.
+
+It only peeks: at positions, at logs, at the catalog. No Spark job runs and no session is started.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from strandline.algebra.block import delta_of
+from strandline.algebra.schema import Schema
+from strandline.catalog import Catalog, Json, VersionRecord
+from strandline.cost.model import CostModel, Work
+from strandline.engine.delta_log import DeltaLog, NoSuchTable
+from strandline.engine.session import Engine
+from strandline.errors import RefreshError, SourceError
+from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
+from strandline.propagate.vdag import Vdag
+from strandline.reasons import Reason
+from strandline.sources.protocol import Peek, Position, Source, TableInfo
+from strandline.store.node import Node
+
+SMALL_BYTES = 64 << 20
+"""Steps that read less than this run interpreted."""
+
+UNKNOWN_ROWS = 1_000
+"""What is taken for the size of a change whose source keeps no statistics."""
+
+MARGIN = 0.8
+"""Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
+
+_REBASELINE = frozenset(
+    {"FIRST_FILL", "REQUESTED", "DEFINITION_CHANGED", "CHANGE_FEED_GAP", "SOURCE_TABLE_REPLACED", "INPUT_REBASELINED"}
+)
+"""Reasons for which even a strictly incremental view is recomputed."""
+
+
+@dataclass
+class _Leaf:
+    """A leaf as it is now, and what was peeked of its changes."""
+
+    position: Position
+    columns: Schema
+    problem: Reason | None
+    rows: int | None
+    bytes: int
+    peeks: dict[str, Peek]
+
+
+class Planner:
+    """Plans refreshes of one warehouse."""
+
+    def __init__(
+        self, catalog: Catalog, engine: Engine, vdag: Vdag, sources: Mapping[str, Source], cost: CostModel
+    ) -> None:
+        self._catalog = catalog
+        self._engine = engine
+        self._vdag = vdag
+        self._sources = sources
+        self._cost = cost
+        self._tables: dict[str, Mapping[str, TableInfo]] = {}
+
+    def plan(self, names: Collection[str], full: Collection[str] = ()) -> RefreshPlan:
+        """The plan that brings *names* and their ancestors up to date; those in *full* are recomputed."""
+        order = self._vdag.with_ancestors(names)
+        leaves = {leaf: self._leaf(leaf) for leaf in self._leaves_of(order)}
+        planned: dict[str, NodePlan] = {}
+        for name in order:
+            planned[name] = self._node(self._vdag.nodes[name], leaves, planned, name in full)
+        newest = self._catalog.states.newest()
+        steps = self._steps(planned, leaves)
+        plan_id = uuid.uuid4().hex
+        return RefreshPlan(
+            plan_id, newest.number if newest else None, tuple(planned.values()), _numbered(steps, plan_id)
+        )
+
+    def _leaves_of(self, order: Collection[str]) -> list[str]:
+        return list(dict.fromkeys(i for n in order for i in self._vdag.nodes[n].inputs if i not in self._vdag.nodes))
+
+    def _leaf(self, name: str) -> _Leaf:
+        source_name, table = name.split(".", 1)
+        source = self._sources.get(source_name)
+        if source is None:
+            return _Leaf(
+                None, (), Reason("SOURCE_TABLE_GONE", f"source {source_name} is not declared any more"), 0, 0, {}
+            )
+        try:
+            position = source.position(table)
+            if source_name not in self._tables:
+                self._tables[source_name] = source.tables()
+            columns = self._tables[source_name][table].columns
+            size = source.size(table, position)
+        except SourceError as error:
+            return _Leaf(None, (), Reason("SOURCE_TABLE_GONE", error.message), 0, 0, {})
+        return _Leaf(position, columns, None, size.rows, size.bytes, {})
+
+    def _peek(self, name: str, leaf: _Leaf, after: Position) -> Peek:
+        """What happened to a leaf since *after*; asked once for all nodes that have seen the same of it."""
+        found = leaf.peeks.get(key_of(after))
+        if found is None:
+            source_name, table = name.split(".", 1)
+            found = self._sources[source_name].peek(table, after, leaf.position)
+            leaf.peeks[key_of(after)] = found
+        return found
+
+    def _node(
+        self, node: Node, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan], requested: bool
+    ) -> NodePlan:
+        base = self._catalog.versions.baseline(node.record.id)
+        positions = self._positions(node, leaves, planned)
+        blocked = self._blocked(node, leaves, planned)
+        draft = NodePlan(
+            node.name,
+            node.hidden,
+            "none",
+            Reason("UNCHANGED"),
+            base.version if base else None,
+            dict(base.inputs) if base else {},
+            positions,
+        )
+        if blocked is not None:
+            kept = dict(base.positions) if base else {}
+            return replace(draft, reason=blocked, blocked=True, positions=kept)
+        reason = self._full_reason(node, base, leaves, planned, requested)
+        if reason is not None:
+            if node.policy == "INCREMENTAL STRICT" and reason.code not in _REBASELINE:
+                raise RefreshError(
+                    "INCREMENTAL_STRICT",
+                    f"view {node.name} would be recomputed ({reason}), and its policy forbids that; "
+                    "refresh it with FULL, or change its policy to INCREMENTAL.",
+                )
+            return replace(draft, strategy="full", reason=reason)
+        assert base is not None
+        changed = self._changed(node, base, leaves, planned)
+        if not changed:
+            return replace(draft, positions=dict(base.positions))
+        return self._incremental(node, replace(draft, changed=tuple(changed)), base, leaves, planned)
+
+    def _positions(
+        self, node: Node, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]
+    ) -> dict[str, Position]:
+        found: dict[str, Position] = {}
+        for name in node.inputs:
+            if name in leaves:
+                found[name] = leaves[name].position
+            else:
+                found.update(planned[name].positions)
+        return found
+
+    def _blocked(self, node: Node, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]) -> Reason | None:
+        for name in node.inputs:
+            if name in planned and planned[name].blocked:
+                return Reason("INPUT_FAILED", f"{name} cannot be refreshed: {planned[name].reason}")
+            if name in leaves:
+                problem = leaves[name].problem or _schema_problem(node, name, leaves[name].columns)
+                if problem is not None:
+                    return problem
+        return None
+
+    def _full_reason(
+        self,
+        node: Node,
+        base: VersionRecord | None,
+        leaves: Mapping[str, _Leaf],
+        planned: Mapping[str, NodePlan],
+        requested: bool,
+    ) -> Reason | None:
+        """Why the node is recomputed, or None if its changes will do."""
+        if base is None:
+            return Reason("FIRST_FILL")
+        if requested:
+            return Reason("REQUESTED")
+        if base.inputs.get(DEFINITION) != node.record.fingerprint:
+            return Reason("DEFINITION_CHANGED")
+        changed = self._changed(node, base, leaves, planned)
+        for name in changed:
+            if name in leaves:
+                gap = self._peek(name, leaves[name], base.inputs[name]).gap
+                if gap is not None:
+                    return gap
+        if not changed:
+            return None
+        if node.block is None:
+            return node.reason or Reason("CLAUSE")
+        if node.policy == "FULL":
+            return Reason("POLICY_FULL")
+        for name in changed:
+            if name in planned and self._seen(name, base.inputs.get(name)) is None:
+                return Reason("INPUT_REBASELINED", f"{name} was defined anew")
+            if name in planned and any("map<" in c.type or "variant" in c.type for c in self._vdag.nodes[name].stored):
+                return Reason("INPUT_REBASELINED", f"{name} was recomputed, and its rows cannot be compared")
+        return None
+
+    def _changed(
+        self, node: Node, base: VersionRecord, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]
+    ) -> list[str]:
+        """The inputs that differ from what the node has seen."""
+        changed = []
+        for name in node.inputs:
+            seen = base.inputs.get(name)
+            if name in leaves:
+                moved = seen != leaves[name].position
+                if moved and (seen is None or self._peek(name, leaves[name], seen).changes_data):
+                    changed.append(name)
+            elif planned[name].strategy != "none" or planned[name].baseline != self._seen(name, seen):
+                changed.append(name)
+        return changed
+
+    def _incremental(
+        self,
+        node: Node,
+        draft: NodePlan,
+        base: VersionRecord,
+        leaves: Mapping[str, _Leaf],
+        planned: Mapping[str, NodePlan],
+    ) -> NodePlan:
+        assert node.block is not None
+        insert_only = all(
+            self._peek(name, leaves[name], base.inputs[name]).insert_only
+            if name in leaves
+            else planned[name].insert_only and planned[name].strategy == "incremental" and not self._grouped(name)
+            for name in draft.changed
+        )
+        delta = delta_of(node.block, draft.changed, insert_only=insert_only)
+        assert delta is not None
+        rows = sum(self._changed_rows(name, base, leaves, planned) for name in draft.changed)
+        work = Work(
+            rows,
+            len(delta.terms),
+            sum(self._input_rows(name, leaves) for name in node.inputs),
+            self._table_rows(node),
+            delta.strategy == "affected",
+        )
+        cost, cost_full = self._cost.incremental(work), self._cost.full(work)
+        found = replace(
+            draft,
+            strategy=delta.strategy,
+            reason=Reason("GROUPS_AFFECTED" if delta.strategy == "affected" else "CHANGES"),
+            insert_only=insert_only,
+            operators=delta.operators,
+            terms=len(delta.terms),
+            estimated_rows=rows,
+            cost=cost,
+            cost_full=cost_full,
+        )
+        if node.policy == "AUTO" and cost_full < MARGIN * cost:
+            detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
+            return replace(found, strategy="full", reason=Reason("COST", detail))
+        return found
+
+    def _seen(self, name: str, pin: Json) -> int | None:
+        """The version of a node below that a pin names."""
+        return self._vdag.nodes[name].pinned_version(pin)
+
+    def _grouped(self, name: str) -> bool:
+        block = self._vdag.nodes[name].block
+        return block is None or block.grouped
+
+    def _changed_rows(
+        self, name: str, base: VersionRecord, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]
+    ) -> int:
+        if name in leaves:
+            rows = self._peek(name, leaves[name], base.inputs[name]).rows
+            size = leaves[name].rows
+            found = UNKNOWN_ROWS if rows is None else rows
+            return found if size is None else min(found, 2 * max(size, 1))
+        plan = planned[name]
+        return self._table_rows(self._vdag.nodes[name]) if plan.strategy == "full" else plan.estimated_rows or 0
+
+    def _input_rows(self, name: str, leaves: Mapping[str, _Leaf]) -> int:
+        if name in leaves:
+            return leaves[name].rows or 0
+        return self._table_rows(self._vdag.nodes[name])
+
+    def _table_rows(self, node: Node) -> int:
+        try:
+            return DeltaLog(node.path, self._engine.storage_options).size().rows or 0
+        except NoSuchTable:
+            return 0
+
+    def _steps(self, planned: Mapping[str, NodePlan], leaves: Mapping[str, _Leaf]) -> list[Step]:
+        """Leaves first, then each node after its inputs, then the new state."""
+        steps: list[Step] = []
+        small = sum(leaf.bytes for leaf in leaves.values()) < SMALL_BYTES
+        intervals: dict[tuple[str, str], Step] = {}
+        for plan in planned.values():
+            if plan.strategy in ("incremental", "affected"):
+                for name in plan.changed:
+                    if name in leaves:
+                        after = plan.pinned[name]
+                        step = Step("", "ingest", name, small, after, leaves[name].position)
+                        intervals.setdefault((name, key_of(after)), step)
+        steps.extend(intervals.values())
+        compared = self._compared(planned)
+        for plan in planned.values():
+            if plan.strategy in ("incremental", "affected"):
+                steps.append(Step("", "compute", plan.name, small))
+                steps.append(Step("", "install", plan.name, small))
+            elif plan.strategy == "full":
+                steps.append(Step("", "recompute", plan.name, small))
+            steps.extend(Step("", "compare", plan.name, small, version) for version in compared.get(plan.name, ()))
+        return [*steps, Step("", "publish")] if steps else []
+
+    def _compared(self, planned: Mapping[str, NodePlan]) -> dict[str, list[Json]]:
+        """Nodes whose delta must be had by comparing versions, with the versions to compare from.
+
+        That is so for a recomputed node, and for one that was refreshed earlier without a node above it.
+        """
+        found: dict[str, list[Json]] = {}
+        for plan in planned.values():
+            if plan.strategy not in ("incremental", "affected"):
+                continue
+            for name in plan.changed:
+                below = planned.get(name)
+                if below is None:
+                    continue
+                seen = self._seen(name, plan.pinned[name])
+                computed = below.strategy in ("incremental", "affected") and below.baseline == seen
+                if not computed and plan.pinned[name] not in found.setdefault(name, []):
+                    found[name].append(plan.pinned[name])
+        return found
+
+
+DEFINITION = "definition"
+"""Among the inputs of a version: the fingerprint of the definition it was computed by."""
+
+
+def _numbered(steps: list[Step], plan_id: str) -> tuple[Step, ...]:
+    return tuple(replace(step, id=f"{plan_id[:12]}-{place + 1:03d}") for place, step in enumerate(steps))
+
+
+def _schema_problem(node: Node, leaf: str, now: Schema) -> Reason | None:
+    """A used column that is gone or has another type."""
+    types = {column.name.lower(): column.type for column in now}
+    for column in node.uses(leaf):
+        found = types.get(column.name.lower())
+        if found is None:
+            return Reason("SOURCE_SCHEMA_CHANGED", f"{leaf} has no column {column.name} any more")
+        if found != column.type:
+            return Reason("SOURCE_SCHEMA_CHANGED", f"{leaf}.{column.name} was {column.type} and is {found} now")
+    return None

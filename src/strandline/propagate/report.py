@@ -1,0 +1,61 @@
+"""What a refresh did, for programs and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from strandline.algebra.block import Strategy
+from strandline.reasons import Reason
+
+
+@dataclass
+class ViewReport:
+    """What happened to one view."""
+
+    strategy: Strategy
+    reason: Reason
+    rows_in: int = 0
+    rows_inserted: int = 0
+    rows_deleted: int = 0
+    seconds: float = 0.0
+    install: str = "none"
+    problem: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``refresh --json`` shows it."""
+        return {**self.__dict__, "reason": self.reason.to_dict(), "seconds": round(self.seconds, 3)}
+
+
+@dataclass(frozen=True)
+class RefreshReport:
+    """The outcome of a refresh: the number of the state it published, and each view's part in it.
+
+    *state* is the newest state if nothing had to be done, and None if there is none yet.
+    """
+
+    refresh_id: str
+    state: int | None
+    views: Mapping[str, ViewReport]
+    hidden: Mapping[str, ViewReport] = field(default_factory=dict)
+    seconds: float = 0.0
+    resumed: str | None = None
+    """The id of the crashed refresh that was finished first, if there was one."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether every view was brought up to date."""
+        return all(view.problem is None for view in self.views.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``refresh --json`` prints it."""
+        return {
+            "refresh": self.refresh_id,
+            "state": self.state,
+            "ok": self.ok,
+            "seconds": round(self.seconds, 3),
+            "resumed": self.resumed,
+            "views": {name: view.to_dict() for name, view in self.views.items()},
+            "hidden": {name: view.to_dict() for name, view in self.hidden.items()},
+        }

@@ -1,0 +1,128 @@
+"""Where a warehouse stands: each view's state, its lag behind each source, its last refresh, its problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from strandline.catalog import Catalog, Json
+from strandline.errors import SourceError
+from strandline.propagate.vdag import Vdag
+from strandline.sources.protocol import Source
+
+
+@dataclass(frozen=True)
+class ViewStatus:
+    """One view."""
+
+    name: str
+    state: int | None
+    fresh: bool
+    behind: Mapping[str, int | None]
+    """Transactions of each leaf that the view does not show; None where they cannot be counted."""
+    policy: str
+    strategy: str | None
+    reason: str | None
+    refreshed_at: str | None
+    seconds: float | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """One table of a source that views read."""
+
+    leaf: str
+    position: Json
+    seen: Json
+    note: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """The whole warehouse."""
+
+    state: int | None
+    published_at: str | None
+    views: tuple[ViewStatus, ...]
+    sources: tuple[SourceStatus, ...]
+    pending: tuple[str, ...]
+    unfinished: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``status --json`` prints it."""
+        return asdict(self)
+
+
+def status(catalog: Catalog, vdag: Vdag, sources: Mapping[str, Source], pending: tuple[str, ...]) -> Status:
+    """What the catalog and a look at the sources tell; no Spark job runs."""
+    newest = catalog.states.newest()
+    leaves, positions, problems = [], {}, {}
+    for leaf in vdag.leaves():
+        source, table = leaf.split(".", 1)
+        record = catalog.leaves.get(leaf)
+        try:
+            positions[leaf] = sources[source].position(table)
+        except (SourceError, KeyError) as error:
+            problems[leaf] = error.message if isinstance(error, SourceError) else f"source {source} is not declared"
+        seen = record.position if record else None
+        note = record.note if record else None
+        leaves.append(SourceStatus(leaf, positions.get(leaf), seen, note, problems.get(leaf)))
+    views = []
+    for node in vdag.nodes.values():
+        if node.hidden:
+            continue
+        entry = newest.entries.get(node.name) if newest else None
+        shown = dict(entry.positions) if entry else {}
+        behind: dict[str, int | None] = {}
+        for leaf in sorted(shown):
+            source, table = leaf.split(".", 1)
+            if leaf in problems:
+                behind[leaf] = None
+            elif shown[leaf] == positions[leaf]:
+                behind[leaf] = 0
+            else:
+                peek = sources[source].peek(table, shown[leaf], positions[leaf])
+                behind[leaf] = None if peek.gap else sum(t.changes_data for t in peek.transactions)
+        last = _last_refresh(catalog, node.name)
+        views.append(
+            ViewStatus(
+                node.name,
+                newest.number if newest and entry else None,
+                bool(entry) and not any(count != 0 for count in behind.values()),
+                behind,
+                node.policy,
+                last.get("strategy"),
+                last.get("reason"),
+                last.get("at"),
+                last.get("seconds"),
+                entry.problem if entry else None,
+            )
+        )
+    unfinished = catalog.refreshes.unfinished()
+    return Status(
+        newest.number if newest else None,
+        newest.published_at.isoformat() if newest else None,
+        tuple(views),
+        tuple(leaves),
+        pending,
+        unfinished.id if unfinished else None,
+    )
+
+
+def _last_refresh(catalog: Catalog, view: str) -> dict[str, Any]:
+    for step, refresh in ((h.step, h.refresh) for h in catalog.refreshes.history(view, 20)):
+        if step.kind in ("install", "recompute") and step.status == "done":
+            plan: Any = refresh.plan
+            node = next((n for n in plan["views"] if n["name"] == view), None)
+            if node is not None:
+                at = refresh.finished_at or step.finished_at
+                return {
+                    "strategy": node["strategy"],
+                    "reason": node["reason"]["code"],
+                    "at": at.isoformat() if at else None,
+                    "seconds": step.seconds,
+                }
+    return {}

@@ -1,0 +1,90 @@
+"""Whether a view is what its query gives: recomputed over the pinned inputs of a state, and compared as bags.
+
+Equal means: under Spark's grouping equality, in both directions; maps by their sorted entries; float and double
+within a relative tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from strandline.algebra.schema import Column, Schema
+from strandline.engine.session import Engine
+from strandline.sql.names import quoted, quoted_list
+
+if TYPE_CHECKING:
+    from strandline.engine.session import DataFrame
+
+TOLERANCE = 1e-9
+"""Relative, for float and double."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome for one view: rows that the query gives and the view lacks, and the other way round."""
+
+    view: str
+    state: int | None
+    ok: bool
+    rows: int
+    missing_count: int
+    extra_count: int
+    missing: DataFrame
+    extra: DataFrame
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``verify --json`` prints it."""
+        return {
+            "view": self.view,
+            "state": self.state,
+            "ok": self.ok,
+            "rows": self.rows,
+            "missing": self.missing_count,
+            "extra": self.extra_count,
+        }
+
+
+def verify(engine: Engine, view: str, state: int | None, columns: Schema, stored: str, recomputed: str) -> Verification:
+    """Compare the visible rows *stored* with the rows *recomputed*."""
+    shown = ", ".join(f"{_comparable(c)} AS {quoted(c.name)}" for c in columns)
+    actual = f"SELECT {shown} FROM ({stored})"
+    expected = f"SELECT {shown} FROM ({recomputed})"
+    missing, extra = f"{expected} EXCEPT ALL {actual}", f"{actual} EXCEPT ALL {expected}"
+    if any(c.type in ("float", "double") for c in columns):
+        missing, extra = _unpaired(missing, extra, columns), _unpaired(extra, missing, columns)
+    counts = engine.rows(
+        f"SELECT (SELECT count(*) FROM ({missing})), (SELECT count(*) FROM ({extra})), "
+        f"(SELECT count(*) FROM ({actual}))"
+    )[0]
+    lacking, surplus, rows = (int(count) for count in counts)
+    return Verification(
+        view, state, not lacking and not surplus, rows, lacking, surplus, engine.query(missing), engine.query(extra)
+    )
+
+
+def _comparable(column: Column) -> str:
+    """A column in a form that rows can be compared by."""
+    name = quoted(column.name)
+    if column.type.startswith("map<"):
+        return f"array_sort(map_entries({name}))"
+    return name
+
+
+def _unpaired(left: str, right: str, columns: Schema) -> str:
+    """The rows of *left* without a partner in *right* that differs from it only within the tolerance.
+
+    Partners are sought among the rows that agree in all other columns, in the order of their floating values.
+    """
+    floats = [c.name for c in columns if c.type in ("float", "double")]
+    others = [c.name for c in columns if c.name not in floats]
+    shown = quoted_list(c.name for c in columns)
+    window = f"PARTITION BY {quoted_list(others) if others else '1'} ORDER BY {quoted_list(floats)}"
+    left_numbered = f"SELECT {shown}, row_number() OVER ({window}) AS __n FROM ({left})"
+    right_numbered = f"SELECT {shown}, row_number() OVER ({window}) AS __n FROM ({right})"
+    same = [f"l.{quoted(c)} <=> r.{quoted(c)}" for c in others] + ["l.__n = r.__n"]
+    for name in floats:
+        a, b = f"l.{quoted(name)}", f"r.{quoted(name)}"
+        same.append(f"({a} <=> {b} OR abs({a} - {b}) <= {TOLERANCE} * greatest(abs({a}), abs({b})))")
+    listed = ", ".join(f"l.{quoted(c.name)} AS {quoted(c.name)}" for c in columns)
+    return f"SELECT {listed} FROM ({left_numbered}) AS l LEFT ANTI JOIN ({right_numbered}) AS r ON {' AND '.join(same)}"

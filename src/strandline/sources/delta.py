@@ -1,0 +1,243 @@
+"""Delta tables as a source: read where they are, at any version that is still there.
+
+Changes come from the change feed where it was on for the whole interval, else from comparing the two versions.
+Compaction changes no data. Versions that were vacuumed away are a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from strandline.algebra.plan import Plan
+from strandline.algebra.schema import Schema
+from strandline.engine import tables
+from strandline.engine.delta_log import Commit, DeltaLog, NoSuchTable
+from strandline.engine.session import Engine
+from strandline.errors import SourceError
+from strandline.reasons import Reason
+from strandline.sources.protocol import Answer, Peek, Position, Size, SourceTransaction, TableInfo
+from strandline.sources.query import pinned_query
+from strandline.sql.names import choices
+
+
+class DeltaSource:
+    """Each Delta table below *path*, and each one named in *tables*: by path, or by its name in Spark's catalog."""
+
+    kind = "delta"
+
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        *,
+        path: str | None = None,
+        tables: Mapping[str, str] | None = None,
+        keys: Mapping[str, tuple[str, ...]] | None = None,
+        known_locations: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self._engine = engine
+        self._path = path
+        self._tables = dict(tables or {})
+        self._keys = dict(keys or {})
+        self._locations = dict(known_locations or {})
+
+    def tables(self) -> Mapping[str, TableInfo]:
+        found = {}
+        for table in self._names():
+            try:
+                columns = self._log(table).schema()
+            except NoSuchTable:
+                continue
+            found[table] = TableInfo(table, columns, self._keys.get(table, ()), self.location(table))
+        return found
+
+    def position(self, table: str) -> Position:
+        log = self._log(table)
+        try:
+            return {"version": log.version(), "table": log.table_id()}
+        except NoSuchTable as error:
+            raise SourceError(
+                "SOURCE_TABLE_GONE",
+                f"{self.name}.{table} was at {log.path}, and no Delta table is there any more; "
+                f"{self.name} has {choices(self.tables())}. Put it back, or drop the views that read it.",
+            ) from error
+
+    def peek(self, table: str, after: Position, upto: Position) -> Peek:
+        first, last = _version(after), _version(upto)
+        if _table_id(after) != _table_id(upto):
+            return Peek((), gap=Reason("SOURCE_TABLE_REPLACED", f"{self.name}.{table} was dropped and made anew"))
+        if last < first:
+            return Peek((), gap=Reason("CHANGE_FEED_GAP", f"{self.name}.{table} went back to an earlier version"))
+        log = self._log(table)
+        commits = log.commits(first, last)
+        if commits is None:
+            return Peek((), gap=self._gap(table, first, last))
+        changing = [commit for commit in commits if commit.changes_data]
+        old_files = [file for commit in commits for file in commit.old_files]
+        if changing and not (self._readable(log, first) and log.holds(old_files)):
+            return Peek((), gap=self._gap(table, first, last))
+        rows = [commit.rows_changed for commit in changing]
+        return Peek(
+            tuple(_transaction(commit, _table_id(upto)) for commit in commits),
+            insert_only=all(commit.only_inserts for commit in changing),
+            rows=None if any(count is None for count in rows) else sum(count or 0 for count in rows),
+            bytes=sum(commit.bytes_added for commit in changing),
+        )
+
+    def changes(self, table: str, after: Position, upto: Position, columns: Schema) -> str:
+        first, last = _version(after), _version(upto)
+        location = self.location(table)
+        if first == last:
+            return tables.no_changes(columns)
+        if self._fed(table, first, last):
+            return tables.change_feed(location, first, last, columns)
+        return tables.difference(location, first, last, columns)
+
+    def snapshot(self, table: str, at: Position, columns: Schema | None) -> str:
+        if columns is None:
+            return f"SELECT * FROM {tables.table(self.location(table), _version(at))}"
+        return tables.select(self.location(table), _version(at), columns)
+
+    def size(self, table: str, at: Position) -> Size:
+        size = self._log(table).size(_version(at))
+        return Size(size.rows, size.bytes)
+
+    def query(self, plan: Plan) -> Answer:
+        return pinned_query(self, plan)
+
+    def acknowledge(self, table: str, position: Position) -> None:
+        """A Delta table keeps its history by its own settings; nobody waits for us."""
+
+    def location(self, table: str) -> str:
+        """Where the table is."""
+        if table not in self._locations:
+            self._locations[table] = self._located(table)
+        return self._locations[table]
+
+    def _located(self, table: str) -> str:
+        named = self._tables.get(table)
+        if named is None:
+            if self._path is None:
+                raise SourceError(
+                    "UNKNOWN_TABLE", f"source {self.name} has no table {table}; it has {choices(self._tables)}."
+                )
+            return f"{self._path.rstrip('/')}/{table}"
+        if "/" in named:
+            return named
+        return self._location_in_catalog(table, named)
+
+    def _location_in_catalog(self, table: str, named: str) -> str:
+        try:
+            rows = self._engine.worker.sql(f"DESCRIBE DETAIL {named}").select("format", "location").collect()
+        except Exception as error:
+            raise SourceError(
+                "SOURCE_TABLE_MISSING",
+                f"{self.name}.{table} is declared as {named}, which Spark's catalog does not know: "
+                f"{str(error).splitlines()[0]}; correct the name in sources/{self.name}.yml.",
+            ) from error
+        kind, location = rows[0]
+        if kind != "delta":
+            raise SourceError(
+                "NOT_DELTA", f"{named} is a {kind} table; a delta source takes Delta tables. Convert it to Delta first."
+            )
+        return str(location).removeprefix("file:")
+
+    def _names(self) -> list[str]:
+        found = list(self._tables)
+        if self._path is not None:
+            found.extend(name for name in self._folders() if name not in found)
+        return found
+
+    def _folders(self) -> list[str]:
+        assert self._path is not None
+        if "://" in self._path or not Path(self._path).is_dir():
+            return []
+        return sorted(
+            entry.name
+            for entry in Path(self._path).iterdir()
+            if entry.is_dir() and not entry.name.startswith(("_", ".")) and DeltaLog(str(entry)).exists()
+        )
+
+    def check(self) -> None:
+        """Raise SourceError unless the source is there and has a table."""
+        if self._path is not None and "://" not in self._path and not Path(self._path).is_dir():
+            raise SourceError(
+                "SOURCE_PATH_MISSING",
+                f"source {self.name} is declared at {self._path}, and there is no such folder; correct the path.",
+            )
+        for table, named in self._tables.items():
+            if "/" in named and not DeltaLog(named, self._engine.storage_options).exists():
+                raise SourceError(
+                    "NOT_DELTA",
+                    f"{self.name}.{table} is declared at {named}, and no Delta table is there; "
+                    "correct the path, or write the table first.",
+                )
+            self.location(table)
+        if not self._names() and self._path is not None and "://" not in self._path:
+            raise SourceError(
+                "NOT_DELTA",
+                f"source {self.name} is declared at {self._path}, and no folder below it is a Delta table "
+                f"(there are: {choices(e.name for e in Path(self._path).iterdir())}); "
+                "give the folder that holds the tables' folders, or name them under `tables`.",
+            )
+
+    def _log(self, table: str) -> DeltaLog:
+        return DeltaLog(self.location(table), self._engine.storage_options)
+
+    def _readable(self, log: DeltaLog, version: int) -> bool:
+        """Whether the log still reaches back to *version*."""
+        try:
+            log.schema(version)
+        except Exception:
+            return False
+        return True
+
+    def _gap(self, table: str, first: int, last: int) -> Reason:
+        return Reason("CHANGE_FEED_GAP", f"{self.name}.{table} no longer holds all versions from {first} to {last}")
+
+    def _fed(self, table: str, first: int, last: int) -> bool:
+        """Whether the change feed was on, and can be read here, for the whole interval."""
+        if not self._engine.capabilities.change_feed:
+            return False
+        log = self._log(table)
+        if log.configuration(first).get("delta.enableChangeDataFeed") != "true":
+            return False
+        commits = log.commits(first, last) or ()
+        if any(commit.change_feed is False for commit in commits):
+            return False
+        # Over a column that was dropped, renamed or given another type, Delta refuses to read its feed.
+        known = log.schema(first)
+        for commit in commits:
+            if commit.new_schema is not None:
+                if not _typed(known) <= _typed(commit.new_schema):
+                    return False
+                known = commit.new_schema
+        return True
+
+
+def _version(position: Position) -> int:
+    assert isinstance(position, dict)
+    version = position["version"]
+    assert isinstance(version, int)
+    return version
+
+
+def _table_id(position: Position) -> str:
+    assert isinstance(position, dict)
+    return str(position["table"])
+
+
+def _typed(columns: Schema) -> set[tuple[str, str]]:
+    return {(column.name, column.type) for column in columns}
+
+
+def _transaction(commit: Commit, table_id: str) -> SourceTransaction:
+    return SourceTransaction(
+        {"version": commit.version, "table": table_id},
+        str(commit.version),
+        commit.committed_at,
+        commit.changes_data,
+        commit.new_schema,
+    )

@@ -1,0 +1,20 @@
+"""A maintenance query over the current state of a source whose tables can be pinned."""
+
+from __future__ import annotations
+
+from strandline.algebra.plan import At, Plan, Scan, relations
+from strandline.sources.protocol import Answer, Source
+from strandline.sql.render import render
+
+
+def pinned_query(source: Source, plan: Plan) -> Answer:
+    """*plan* over the newest positions of the tables it names; the answer shows exactly those."""
+    tables = {relation: relation.split(".", 1)[1] for relation in relations(plan)}
+    positions = {relation: source.position(table) for relation, table in tables.items()}
+
+    def bind(scan: Scan) -> str:
+        assert isinstance(scan.operand, At)
+        relation = scan.operand.relation
+        return source.snapshot(tables[relation], positions[relation], scan.fields)
+
+    return Answer(render(plan, bind), positions)

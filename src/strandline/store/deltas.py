@@ -1,0 +1,24 @@
+"""Stored deltas: unit rows with a sign, written once and read by every step that needs them."""
+
+from __future__ import annotations
+
+from strandline.algebra.schema import Schema, names
+from strandline.engine.session import Engine
+from strandline.sql.names import quoted, quoted_list
+from strandline.sql.render import SIGN
+from strandline.store.install import Delta
+
+
+def write_delta(engine: Engine, sql: str, columns: Schema, path: str) -> Delta:
+    """Store the unit rows of *sql* at *path* and count them."""
+    engine.write_parquet(f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({sql})", path)
+    return counted(engine, path)
+
+
+def counted(engine: Engine, path: str) -> Delta:
+    """The stored delta at *path*."""
+    inserted, deleted = engine.rows(
+        f"SELECT coalesce(sum(CASE WHEN {SIGN} > 0 THEN 1 ELSE 0 END), 0), "
+        f"coalesce(sum(CASE WHEN {SIGN} < 0 THEN 1 ELSE 0 END), 0) FROM parquet.{quoted(path)}"
+    )[0]
+    return Delta(path, int(inserted), int(deleted))

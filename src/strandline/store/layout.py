@@ -1,0 +1,24 @@
+"""Where things lie below the warehouse's root."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from pathlib import Path
+
+
+def new_location(name: str, kind: str) -> str:
+    """A place for the table of a new view or block; never one that was used before."""
+    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name.lower()).removeprefix("block_")
+    return f"{'blocks' if kind == 'block' else 'views'}/{plain}-{uuid.uuid4().hex[:8]}"
+
+
+def delta_path(root: str, refresh_id: str, step_id: str) -> str:
+    """Where a step of a refresh stores its delta."""
+    return f"{root.rstrip('/')}/deltas/{refresh_id}/{step_id}"
+
+
+def drop_deltas(root: str, refresh_id: str) -> None:
+    """Remove the stored deltas of a refresh that is over."""
+    if "://" not in root:
+        shutil.rmtree(Path(root) / "deltas" / refresh_id, ignore_errors=True)

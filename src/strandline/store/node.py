@@ -1,0 +1,119 @@
+"""A node of the view DAG with its table: a user's view, or a hidden block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from strandline.algebra.block import Block
+from strandline.algebra.codec import from_json
+from strandline.algebra.plan import At, Backing, Output, Plan, Project, Scan, scans
+from strandline.algebra.scalar import Col
+from strandline.algebra.schema import Schema, names
+from strandline.catalog import Json, ViewRecord
+from strandline.engine import tables
+from strandline.reasons import Reason
+from strandline.sql.names import quoted
+from strandline.sql.render import render
+from strandline.sql.shapes import storable
+
+
+@dataclass(frozen=True)
+class Node:
+    """What the catalog says of a view or block.
+
+    Without a *block* the view's query cannot be maintained incrementally, for *reason*: it is run as written, and its
+    rows are stored as they come.
+    """
+
+    record: ViewRecord
+    block: Block | None
+    reason: Reason | None
+    path: str
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def hidden(self) -> bool:
+        return self.record.kind == "block"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.record.inputs
+
+    @property
+    def visible(self) -> Schema:
+        return self.record.columns
+
+    @property
+    def stored(self) -> Schema:
+        return self.block.stored if self.block is not None else stored_as_written(self.visible)
+
+    @property
+    def policy(self) -> str:
+        return str(self.record.options.get("policy", "AUTO"))
+
+    def uses(self, leaf: str) -> Schema:
+        """The columns of a leaf that the node reads, with the types they had when it was defined."""
+        if self.block is None:
+            noted: Any = self.record.options.get("uses", {})
+            return tuple(from_json(column) for column in noted.get(leaf, []))
+        read = [s for s in scans(self.block.body) if isinstance(s.operand, At) and s.operand.relation == leaf]
+        return tuple({f.name: f for scan in read for f in scan.fields}.values())
+
+    def pin(self, version: int) -> Json:
+        """A version of this very table: a view that is defined anew has another one."""
+        return {"view": self.record.id, "version": version}
+
+    def pinned_version(self, pin: Json) -> int | None:
+        """The version that *pin* names, or None if it is one of another table."""
+        if not isinstance(pin, dict) or pin["view"] != self.record.id:
+            return None
+        version = pin["version"]
+        assert isinstance(version, int)
+        return version
+
+    def backing(self, state: int) -> Scan:
+        """All stored rows at a version."""
+        return Scan(Backing(self.name, state), "", self.stored)
+
+    def select(self, version: int) -> str:
+        """The visible rows at a version."""
+        return render(self.reading(self.backing(version)), lambda scan: tables.select(self.path, version, scan.fields))
+
+    def reading(self, stored: Plan) -> Plan:
+        """The visible rows, from stored ones."""
+        if self.block is not None:
+            return self.block.reading(stored)
+        return renaming(stored, self.visible)
+
+
+def stored_as_written(columns: Schema) -> Schema:
+    """Columns under names that Delta takes, for a query that is run as written."""
+    return tuple(c if storable(c.name) else replace(c, name=f"__column_{i + 1}") for i, c in enumerate(columns))
+
+
+def renaming(stored: Plan, columns: Schema) -> Plan:
+    """Stored rows under the names that the user gave."""
+    if names(stored.columns) == names(columns):
+        return stored
+    outputs = tuple(Output(c, Col(s.name)) for c, s in zip(columns, stored.columns, strict=True))
+    return Project(stored, outputs)
+
+
+def renamed_select(sql: str, columns: Schema, stored: Schema) -> str:
+    """The rows of *sql*, which has *columns*, under the names they are stored by."""
+    items = [f"{quoted(c.name)} AS {quoted(s.name)}" for c, s in zip(columns, stored, strict=True)]
+    return f"SELECT {', '.join(items)} FROM ({sql})"
+
+
+def node_of(record: ViewRecord, root: str) -> Node:
+    """The node that a catalog record describes; its table lies below *root*."""
+    definition: Any = record.definition
+    block = None if definition["block"] is None else from_json(definition["block"])
+    reason = (
+        None if definition["reason"] is None else Reason(definition["reason"]["code"], definition["reason"]["text"])
+    )
+    return Node(record, block, reason, f"{root.rstrip('/')}/{record.location}")

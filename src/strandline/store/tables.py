@@ -1,0 +1,91 @@
+"""Making, filling and restoring the table of a node."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+from strandline.algebra.schema import names
+from strandline.engine.delta_log import DeltaLog, NoSuchTable
+from strandline.engine.session import Engine
+from strandline.errors import StoreError
+from strandline.sql.names import quoted, quoted_list
+from strandline.store.install import last_commit
+from strandline.store.node import Node
+
+
+def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -> int:
+    """Make the rows of *sql* the contents of the node's table, which is made if it is not there; its new version."""
+    log = DeltaLog(node.path, engine.storage_options)
+    rows = f"SELECT {quoted_list(names(node.stored))} FROM ({sql})"
+    properties = retention(keep_states)
+    if engine.capabilities.deletion_vectors and (node.block is None or node.block.keys or not node.block.grouped):
+        properties["delta.enableDeletionVectors"] = "true"
+    if not log.exists():
+        if engine.capabilities.engine == "spark":
+            engine.create_delta(rows, node.path, properties, last_commit(step_id))
+            return log.version()
+        log.create(engine.schema_json(rows), retention(keep_states), step_id)
+    engine.write_delta(rows, node.path, "overwrite", last_commit(step_id))
+    return log.version()
+
+
+def retention(keep_states: str) -> dict[str, str]:
+    """Table properties that keep old states readable; Delta wants both, and neither above the other."""
+    interval = f"interval {keep_states}"
+    return {"delta.logRetentionDuration": interval, "delta.deletedFileRetentionDuration": interval}
+
+
+def committed_version(engine: Engine, node: Node, baseline: int | None, step_id: str) -> int | None:
+    """The version that a step committed after *baseline*, or None if it did not get that far."""
+    log = DeltaLog(node.path, engine.storage_options)
+    try:
+        head = log.version()
+    except NoSuchTable:
+        return None
+    for commit in log.commits(-1 if baseline is None else baseline, head) or ():
+        if commit.step_id == last_commit(step_id):
+            return commit.version
+    return None
+
+
+def make_ready(engine: Engine, node: Node, baseline: int | None, step_id: str) -> None:
+    """See to it that the table holds what the catalog says it does, before a step changes it.
+
+    What came after *baseline* was left behind by a crashed step, or by somebody else: it is undone. A table without a
+    baseline is removed. Compaction changes no rows and may stay.
+    """
+    if baseline is None:
+        remove(engine, node)
+        return
+    log = DeltaLog(node.path, engine.storage_options)
+    try:
+        after = log.commits(baseline, log.version())
+    except NoSuchTable as error:
+        raise StoreError(
+            "TABLE_GONE",
+            f"the table of {node.name} was at {node.path} and is not there any more; refresh it in full "
+            "(`strandline refresh --full`) to make it anew.",
+        ) from error
+    changing = [commit for commit in after or () if commit.changes_data]
+    undone = f"{_RESTORED} {baseline} for"
+    if not changing or (changing[-1].step_id or "").startswith(undone):
+        return
+    if engine.capabilities.engine == "spark":
+        with engine.committing(f"{undone} {step_id}"):
+            engine.run(f"RESTORE TABLE delta.{quoted(node.path)} TO VERSION AS OF {baseline}")
+    else:
+        log.restore(baseline, f"{undone} {step_id}")
+
+
+_RESTORED = "strandline: restored"
+
+
+def remove(engine: Engine, node: Node) -> None:
+    """Remove the files of a table that no state names."""
+    if "://" not in node.path:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(Path(node.path))
+    elif DeltaLog(node.path, engine.storage_options).exists():
+        engine.run(f"DELETE FROM delta.{quoted(node.path)}")

@@ -1,0 +1,523 @@
+"""The public API: a warehouse of materialized views."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from strandline.algebra.block import delta_of
+from strandline.algebra.schema import names
+from strandline.catalog import Catalog, HistoryEntry, Json, Lease, StateEntry, StateRecord
+from strandline.cost.model import FIXED
+from strandline.define.files import PendingView, pending_views, same_definition
+from strandline.define.relations import KnownRelations
+from strandline.define.views import Definitions, unknown_view
+from strandline.engine.fence import fence
+from strandline.engine.session import Engine
+from strandline.errors import RefreshError, SourceError, SqlError
+from strandline.project.folder import Project, source_config
+from strandline.propagate.executor import Executor
+from strandline.propagate.plan import RefreshPlan
+from strandline.propagate.planner import Planner
+from strandline.propagate.progress import Watcher, nobody
+from strandline.propagate.report import RefreshReport, ViewReport
+from strandline.propagate.status import Status, status
+from strandline.propagate.vdag import Vdag
+from strandline.propagate.verify import Verification, verify
+from strandline.sources.adapters import adapter
+from strandline.sources.protocol import Source
+from strandline.sql import ddl
+from strandline.sql.names import choices, literal
+from strandline.sql.references import replaced
+from strandline.sql.relations import Relation
+from strandline.sql.statements import (
+    CreateView,
+    DescribeView,
+    DropView,
+    ExplainCreate,
+    ExplainRefresh,
+    Query,
+    RefreshView,
+)
+from strandline.store.node import Node, node_of
+from strandline.store.portable import check_same_engine
+
+if TYPE_CHECKING:
+    from strandline.engine.session import DataFrame, SparkSession
+
+
+class Warehouse:
+    """Materialized views over sources that nobody controls.
+
+    Open one with :meth:`open`; close it, or use it as a context manager.
+    """
+
+    def __init__(self, project: Project, engine: Engine, catalog: Catalog) -> None:
+        self._project = project
+        self._engine = engine
+        self._catalog = catalog
+        self._attached: dict[str, Source] = {}
+        self._sources: dict[str, Source] = {}
+        self._load_sources()
+
+    @classmethod
+    def open(cls, path: str | Path, *, spark: SparkSession | None = None, remote: str | None = None) -> Warehouse:
+        """The warehouse of the project in *path*, which is made if the folder is absent or empty.
+
+        *spark* is your own session (classic or Connect), whose settings stay as they are; *remote* the address of a
+        Spark Connect server. Without either a session is started when it is first needed.
+        """
+        folder = Path(path)
+        fresh = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+        project = Project.create(folder) if fresh else Project.open(folder)
+        config = project.config
+        engine = Engine(
+            spark,
+            remote=remote or config.spark.remote,
+            settings=config.spark.settings,
+            storage_options=config.storage_options,
+        )
+        return cls(project, engine, Catalog.open(project.catalog_url))
+
+    def close(self) -> None:
+        """Let go of the catalog, and stop Spark if we started it."""
+        self._catalog.close()
+        self._engine.close()
+
+    def __enter__(self) -> Warehouse:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Sources
+
+    def add_source(self, name: str, *, kind: str, **config: Any) -> None:
+        """Declare a source. The same declaration twice changes nothing; another one is an error."""
+        self._check_source_name(name)
+        declared = self._declared(name, {"kind": kind, **config})
+        known = self._catalog.sources.get(name)
+        if known is not None:
+            if dict(known.config) == declared:
+                return
+            differing = sorted(k for k in {*known.config, *declared} if known.config.get(k) != declared.get(k))
+            raise SourceError(
+                "SOURCE_EXISTS",
+                f"source {name} is declared with another {', '.join(differing)}; use alter_source to change it.",
+            )
+        self._apply_source(name, declared)
+
+    def alter_source(self, name: str, **changes: Any) -> None:
+        """Change a source's declaration: more tables, another path."""
+        known = self._catalog.sources.get(name)
+        if known is None:
+            raise self._unknown_source(name)
+        self._apply_source(name, self._declared(name, {**known.config, **changes}))
+
+    def remove_source(self, name: str) -> None:
+        """Forget a source that no view reads."""
+        if self._catalog.sources.get(name) is None:
+            raise self._unknown_source(name)
+        leaves = [leaf.name for leaf in self._catalog.leaves.all() if leaf.source == name]
+        users = sorted({user for leaf in leaves for user in self._definitions().users_of(leaf)})
+        if users:
+            raise SourceError("SOURCE_IN_USE", f"source {name} is read by {', '.join(users)}; drop them first.")
+        with self._changing(f"remove source {name}"):
+            for leaf in leaves:
+                self._catalog.leaves.remove(leaf)
+            self._catalog.sources.remove(name)
+            self._project.remove_source(name)
+        del self._sources[name]
+
+    def attach(self, source: Source) -> None:
+        """Take a source that this program made, for as long as this warehouse is open."""
+        self._attached[source.name] = source
+        self._catalog.sources.put(source.name, source.kind, {"kind": source.kind})
+        self._sources[source.name] = source
+
+    # SQL
+
+    def sql(self, text: str, *, watcher: Watcher = nobody) -> Any:
+        """Carry out one statement.
+
+        SELECT and DESCRIBE give a DataFrame, over the newest published state; CREATE and REFRESH the report of the
+        refresh; EXPLAIN a text; DROP nothing.
+        """
+        match ddl.parse(text):
+            case Query() as query:
+                return self._select(query)
+            case CreateView() as create:
+                return self._create(create, text, watcher)
+            case RefreshView(name, full):
+                return self.refresh(name, full=full, watcher=watcher)
+            case ExplainRefresh(name):
+                return self.plan(name).explain()
+            case ExplainCreate(create):
+                return self._explain_create(create)
+            case DropView(name, if_exists):
+                return self.drop(name, if_exists=if_exists)
+            case DescribeView(name):
+                return self._describe(name)
+
+    def drop(self, name: str, *, if_exists: bool = False) -> None:
+        """Drop a view that no other view reads; states published so far stay readable."""
+        record = self._catalog.views.get(name)
+        if record is None and if_exists:
+            return
+        with self._changing(f"drop {name}"):
+            self._definitions().drop(name)
+            for file in self._project.views():
+                statement = ddl.parse(file.text, file.shown)
+                if isinstance(statement, CreateView) and statement.name.lower() == name.lower():
+                    file.path.unlink()
+
+    # Refresh
+
+    def plan(self, *names: str, full: bool = False) -> RefreshPlan:
+        """What a refresh of *names*, or of everything, would do now. It only looks; no Spark job runs."""
+        plan = self._planner().plan(self._named(names), self._named(names) if full else ())
+        return self._with_sql(plan, tuple(str(p) for p in self._pending()))
+
+    def refresh(
+        self, *what: str | RefreshPlan, full: bool = False, wait: float = 0, watcher: Watcher = nobody
+    ) -> RefreshReport:
+        """Bring views and what they read up to date, and publish a new state.
+
+        *what* is names of views (none: all), or one plan, which is then carried out as it is or refused with
+        ``STALE_PLAN``. A refresh that crashed is finished first. *wait* is how many seconds to wait for another
+        refresh to end.
+        """
+        plans = [w for w in what if isinstance(w, RefreshPlan)]
+        names = [w for w in what if isinstance(w, str)]
+        if plans and (names or len(plans) > 1 or full):
+            raise RefreshError("BAD_REFRESH", "a refresh takes names, or one plan alone.")
+        pending = self._pending()
+        if not plans and not pending and self._catalog.refreshes.unfinished() is None:
+            plan = self._planner().plan(self._named(names), self._named(names) if full else ())
+            if plan.empty:
+                return self._nothing_done(plan)
+        with self._changing("refresh", wait) as (lease, resumed):
+            if plans:
+                plan = self._still_good(plans[0])
+            else:
+                for view in self._pending():
+                    self._apply_view(view)
+                plan = self._planner().plan(self._named(names), self._named(names) if full else ())
+            if plan.empty:
+                return self._nothing_done(plan, resumed)
+            return self._run(plan, lease, watcher, resumed)
+
+    # Reading
+
+    def read(self, name: str, *, state: int | None = None, as_of: str | datetime | None = None) -> DataFrame:
+        """A view as a published state shows it: the newest, the one numbered *state*, or the newest at a time."""
+        return self._engine.query(self._entry_select(self._entry(name, self._state(state, as_of))))
+
+    def verify(self, name: str) -> Verification:
+        """Compare a view with its query, run as written over the inputs that the newest state shows."""
+        node = self._node(name)
+        state = self._state(None, None)
+        entry = self._entry(node.name, state)
+        with self._engine.step(node.name, "verify", small=False):
+            recomputed = self._executor(nobody).as_written(node, self._seen(node, entry.version))
+            return verify(self._engine, node.name, state.number, node.visible, node.select(entry.version), recomputed)
+
+    def states(self) -> tuple[StateRecord, ...]:
+        """The published states, newest first."""
+        return self._catalog.states.all()
+
+    def history(self, name: str, limit: int = 50) -> tuple[HistoryEntry, ...]:
+        """The steps that refreshed a view, newest first."""
+        return self._catalog.refreshes.history(self._node(name).name, limit)
+
+    def views(self) -> list[str]:
+        """The names of the views."""
+        return self._definitions().names()
+
+    def status(self) -> Status:
+        """Where each view and source stands."""
+        return status(self._catalog, self._vdag(), self._sources, tuple(str(p) for p in self._pending()))
+
+    # Inside
+
+    def _load_sources(self) -> None:
+        """Sources as their files declare them; one without a file stays as the catalog knows it."""
+        declared = {name: config.model_dump(exclude_defaults=True) for name, config in self._project.sources().items()}
+        for name, config in declared.items():
+            self._check_source_name(name)
+            known = self._catalog.sources.get(name)
+            if known is None or dict(known.config) != config:
+                self._catalog.sources.put(name, config["kind"], config)
+        for record in self._catalog.sources.all():
+            if record.kind != "memory":
+                self._sources[record.name] = self._adapter(record.name, record.config)
+
+    def _adapter(self, name: str, config: Mapping[str, Any]) -> Source:
+        located = {
+            leaf.table: leaf.location for leaf in self._catalog.leaves.all() if leaf.source == name and leaf.location
+        }
+        resolved = dict(config)
+        if config.get("path") and "://" not in config["path"]:
+            resolved["path"] = str((self._project.folder / config["path"]).resolve())
+        return adapter(name, resolved, self._engine, located if config.get("tables") else {})
+
+    def _declared(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
+        return source_config(config, f"sources/{name}.yml").model_dump(exclude_defaults=True)
+
+    def _apply_source(self, name: str, config: dict[str, Any]) -> None:
+        source = self._adapter(name, config)
+        source.check()
+        with self._changing(f"declare source {name}"):
+            self._project.write_source(name, config)
+            self._catalog.sources.put(name, config["kind"], config)
+        self._sources[name] = source
+
+    def _check_source_name(self, name: str) -> None:
+        if not name.isidentifier():
+            raise SourceError(
+                "BAD_SOURCE_NAME",
+                f"{name!r} cannot name a source; use letters, digits and _, not starting with a digit.",
+            )
+
+    def _unknown_source(self, name: str) -> SourceError:
+        return SourceError("UNKNOWN_SOURCE", f"there is no source {name}; there are: {choices(self._sources, name)}.")
+
+    def _create(self, create: CreateView, text: str, watcher: Watcher) -> RefreshReport | None:
+        known = self._catalog.views.get(create.name)
+        if known is not None and not create.or_replace:
+            if create.if_not_exists or same_definition(known, create):
+                return None
+            raise SqlError(
+                "VIEW_EXISTS",
+                f"view {create.name} exists with another definition; use CREATE OR REPLACE to change it.",
+                origin=create.origin,
+            )
+        file = self._project.view_file(create.name)
+        before = file.read_text(encoding="utf-8") if file.is_file() else None
+        with self._changing(f"create {create.name}") as (lease, resumed):
+            shown = replace(create, origin=replace(create.origin, file=f"views/{file.name}"))
+            self._apply_view(PendingView("changed" if known else "new", shown))
+            self._project.write_view(create.name, _as_create(text))
+            if create.with_no_data:
+                return None
+            report = self._run(self._planner().plan([create.name]), lease, watcher, resumed)
+            problem = report.views[create.name].problem
+            if problem is not None and known is None:
+                self._definitions().drop(create.name)
+                if before is None:
+                    file.unlink(missing_ok=True)
+                else:
+                    file.write_text(before, encoding="utf-8")
+                raise RefreshError("FIRST_FILL_FAILED", f"view {create.name} could not be filled: {problem}")
+            return report
+
+    def _apply_view(self, view: PendingView) -> None:
+        definitions = self._definitions()
+        definition = definitions.compile(view.create)
+        record = self._catalog.views.get(view.create.name)
+        if record is None:
+            definitions.register(definition)
+        elif record.fingerprint == definition.fingerprint and record.inputs == definition.inputs:
+            self._catalog.views.replace(
+                record.name, sql=definition.sql, options=definition.options, origin=definition.origin
+            )
+        else:
+            definitions.redefine(definition)
+
+    def _explain_create(self, create: CreateView) -> str:
+        compiled = self._definitions().compile(create).compiled
+        lines = [f"{create.name} ({', '.join(f'{c.name} {c.type}' for c in compiled.columns)})"]
+        if compiled.reason is not None:
+            return "\n".join([*lines, f"  full [{compiled.reason.code}] {compiled.reason.text}"])
+        for block in compiled.blocks:
+            delta = delta_of(block, block.inputs, insert_only=False)
+            assert delta is not None
+            label = block.node if block.node == create.name else f"{block.node} (hidden, stored)"
+            lines.append(f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {len(delta.terms)} terms")
+            lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names(block.stored))}")
+        return "\n".join(lines)
+
+    def _describe(self, name: str) -> DataFrame:
+        node = self._node(name)
+        rows = [(c.name, c.type) for c in node.visible]
+        rows += [("", ""), ("# policy", node.policy), ("# inputs", ", ".join(node.inputs))]
+        rows += [("# table", node.path), ("# comment", str(node.record.options.get("comment") or ""))]
+        values = ", ".join(f"({literal(a)}, {literal(b)})" for a, b in rows)
+        return self._engine.query(f"SELECT col1 AS col_name, col2 AS data_type FROM VALUES {values}")
+
+    def _select(self, query: Query) -> DataFrame:
+        newest = self._catalog.states.newest()
+        relations = KnownRelations(self._catalog, self._sources)
+
+        def shown(relation: Relation) -> str:
+            if "." not in relation.name:
+                return f"({self._entry_select(self._entry(relation.name, newest))})"
+            source, table = relation.name.split(".", 1)
+            positions = [e.positions[relation.name] for e in _entries(newest) if relation.name in e.positions]
+            same = bool(positions) and all(position == positions[0] for position in positions)
+            at = positions[0] if same else self._sources[source].position(table)
+            return f"({self._sources[source].snapshot(table, at, None)})"
+
+        return self._engine.query(replaced(query, relations, shown))
+
+    def _state(self, number: int | None, as_of: str | datetime | None) -> StateRecord:
+        if number is not None and as_of is not None:
+            raise RefreshError("BAD_STATE", "give a state number or a time, not both.")
+        newest = self._catalog.states.newest()
+        if newest is None:
+            raise RefreshError("NO_STATE", "nothing has been published yet; run a refresh first.")
+        if number is not None:
+            found = self._catalog.states.get(number)
+        elif as_of is not None:
+            found = self._catalog.states.as_of(self._moment(as_of))
+        else:
+            found = newest
+        if found is None:
+            oldest = self._catalog.states.all()[-1]
+            raise RefreshError(
+                "UNKNOWN_STATE",
+                f"there is no state {number if number is not None else f'as of {as_of}'}; states go from "
+                f"{oldest.number} ({oldest.published_at:%Y-%m-%d %H:%M:%S} UTC) to {newest.number} "
+                f"({newest.published_at:%Y-%m-%d %H:%M:%S} UTC).",
+            )
+        return found
+
+    def _moment(self, when: str | datetime) -> datetime:
+        """A time; without an offset it is in the session's time zone."""
+        try:
+            moment = datetime.fromisoformat(when) if isinstance(when, str) else when
+        except ValueError as error:
+            raise RefreshError("BAD_TIME", f"{when!r} is no time; write it like 2026-11-15 09:00.") from error
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=ZoneInfo(self._engine.spark.conf.get("spark.sql.session.timeZone") or "UTC"))
+        return moment
+
+    def _entry(self, name: str, state: StateRecord | None) -> StateEntry:
+        record = self._catalog.views.get(name)
+        shown = record.name if record else name
+        entry = state.entries.get(shown) if state else None
+        if entry is None:
+            if record is None:
+                raise unknown_view(name, self.views())
+            number = state.number if state else "-"
+            raise RefreshError("NOT_IN_STATE", f"view {shown} is not in state {number}; refresh it first.")
+        return entry
+
+    def _entry_select(self, entry: StateEntry) -> str:
+        record = self._catalog.views.by_id(entry.view_id)
+        assert record is not None
+        return node_of(record, self._project.warehouse_root).select(entry.version)
+
+    def _node(self, name: str) -> Node:
+        record = self._catalog.views.get(name)
+        if record is None:
+            raise unknown_view(name, self.views())
+        return node_of(record, self._project.warehouse_root)
+
+    def _seen(self, node: Node, version: int) -> dict[str, Json]:
+        """What a version of a node was computed from, as its query names it: hidden blocks are looked through."""
+        recorded = [v for v in self._catalog.versions.all(node.record.id) if v.version == version]
+        pins = dict(recorded[-1].inputs)
+        for name in node.inputs:
+            below = self._catalog.views.get(name)
+            if below is not None and below.kind == "block":
+                block = node_of(below, self._project.warehouse_root)
+                shown = block.pinned_version(pins[name])
+                assert shown is not None
+                pins = {**self._seen(block, shown), **pins}
+        return pins
+
+    def _named(self, names: Sequence[str]) -> list[str]:
+        return [self._node(name).name for name in names] if names else self.views()
+
+    def _vdag(self) -> Vdag:
+        return Vdag(node_of(record, self._project.warehouse_root) for record in self._catalog.views.all())
+
+    def _definitions(self) -> Definitions:
+        return Definitions(self._catalog, self._engine, self._sources)
+
+    def _pending(self) -> list[PendingView]:
+        return pending_views(self._project, self._catalog)
+
+    def _planner(self) -> Planner:
+        return Planner(self._catalog, self._engine, self._vdag(), self._sources, FIXED)
+
+    def _executor(self, watcher: Watcher) -> Executor:
+        relations = KnownRelations(self._catalog, self._sources)
+        root, keep = self._project.warehouse_root, self._project.config.keep_states
+        return Executor(self._catalog, self._engine, self._vdag(), self._sources, relations, root, keep, watcher)
+
+    @contextmanager
+    def _changing(self, purpose: str, wait: float = 0) -> Iterator[tuple[Lease, str | None]]:
+        """Within, nobody else changes the warehouse; what a crashed refresh left is finished first."""
+        with self._catalog.lock.acquire(purpose, wait) as lease:
+            yield lease, self._finish_crashed(lease)
+
+    def _finish_crashed(self, lease: Lease) -> str | None:
+        unfinished = self._catalog.refreshes.unfinished()
+        if unfinished is None:
+            return None
+        fence(json.loads(self._catalog.settings.get(_PROCESSES) or "[]"))
+        self._note_processes()
+        self._executor(nobody).run(RefreshPlan.from_dict(unfinished.plan), lease)
+        return unfinished.id
+
+    def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: str | None) -> RefreshReport:
+        self._note_processes()
+        steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
+        self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
+        return replace(self._executor(watcher).run(plan, lease), resumed=resumed)
+
+    def _note_processes(self) -> None:
+        """Start Spark, and note its processes for whoever must fence them off after a crash."""
+        check_same_engine(self._catalog, self._engine, self._vdag().nodes.values())
+        self._catalog.settings.put(_PROCESSES, json.dumps(self._engine.processes()))
+
+    def _still_good(self, plan: RefreshPlan) -> RefreshPlan:
+        newest = self._catalog.states.newest()
+        if plan.base_state != (newest.number if newest else None) or self._catalog.refreshes.get(plan.id) is not None:
+            raise RefreshError(
+                "STALE_PLAN",
+                f"the plan was made for state {plan.base_state}, and the newest is {newest.number if newest else '-'} "
+                "now; plan again.",
+            )
+        return plan
+
+    def _nothing_done(self, plan: RefreshPlan, resumed: str | None = None) -> RefreshReport:
+        newest = self._catalog.states.newest()
+        reports = {
+            n.name: ViewReport(n.strategy, n.reason, problem=str(n.reason) if n.blocked else None) for n in plan.nodes
+        }
+        hidden = {n.name for n in plan.nodes if n.hidden}
+        return RefreshReport(
+            plan.id,
+            newest.number if newest else None,
+            {name: report for name, report in reports.items() if name not in hidden},
+            {name: report for name, report in reports.items() if name in hidden},
+            resumed=resumed,
+        )
+
+    def _with_sql(self, plan: RefreshPlan, pending: tuple[str, ...]) -> RefreshPlan:
+        return replace(plan, pending=pending)
+
+
+_PROCESSES = "processes"
+
+
+def _entries(state: StateRecord | None) -> list[StateEntry]:
+    return list(state.entries.values()) if state else []
+
+
+def _as_create(text: str) -> str:
+    """The statement as its file keeps it: the file is the definition, so it replaces nothing."""
+    return re.sub(r"(?is)^(\s*create)\s+or\s+replace\b", r"\1", text, count=1)
