@@ -24,7 +24,9 @@ from strandline.engine.fence import fence
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
 from strandline.project.folder import Project, source_config
-from strandline.propagate.executor import Executor
+from strandline.propagate.context import Context
+from strandline.propagate.executor import execute
+from strandline.propagate.explain import plan_sql
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
@@ -186,7 +188,8 @@ class Warehouse:
     def plan(self, *names: str, full: bool = False) -> RefreshPlan:
         """What a refresh of *names*, or of everything, would do now. It only looks; no Spark job runs."""
         plan = self._planner().plan(self._named(names), self._named(names) if full else ())
-        return self._with_sql(plan, tuple(str(p) for p in self._pending()))
+        pending = tuple(str(view) for view in self._pending())
+        return replace(plan, sql=plan_sql(self._context(), plan), pending=pending)
 
     def refresh(
         self, *what: str | RefreshPlan, full: bool = False, wait: float = 0, watcher: Watcher = nobody
@@ -228,8 +231,8 @@ class Warehouse:
         node = self._node(name)
         state = self._state(None, None)
         entry = self._entry(node.name, state)
-        with self._engine.step(node.name, "verify", small=False):
-            recomputed = self._executor(nobody).as_written(node, self._seen(node, entry.version))
+        with self._engine.step(node.name, "verify", small=self._planner().is_small([node.name])):
+            recomputed = self._context().as_written(node, self._seen(node, entry.version))
             return verify(self._engine, node.name, state.number, node.visible, node.select(entry.version), recomputed)
 
     def states(self) -> tuple[StateRecord, ...]:
@@ -452,10 +455,10 @@ class Warehouse:
     def _planner(self) -> Planner:
         return Planner(self._catalog, self._engine, self._vdag(), self._sources, FIXED)
 
-    def _executor(self, watcher: Watcher) -> Executor:
+    def _context(self) -> Context:
         relations = KnownRelations(self._catalog, self._sources)
         root, keep = self._project.warehouse_root, self._project.config.keep_states
-        return Executor(self._catalog, self._engine, self._vdag(), self._sources, relations, root, keep, watcher)
+        return Context(self._catalog, self._engine, self._vdag(), self._sources, relations, root, keep)
 
     @contextmanager
     def _changing(self, purpose: str, wait: float = 0) -> Iterator[tuple[Lease, str | None]]:
@@ -469,14 +472,14 @@ class Warehouse:
             return None
         fence(json.loads(self._catalog.settings.get(_PROCESSES) or "[]"))
         self._note_processes()
-        self._executor(nobody).run(RefreshPlan.from_dict(unfinished.plan), lease)
+        execute(self._context(), RefreshPlan.from_dict(unfinished.plan), lease)
         return unfinished.id
 
     def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: str | None) -> RefreshReport:
         self._note_processes()
         steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
         self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
-        return replace(self._executor(watcher).run(plan, lease), resumed=resumed)
+        return replace(execute(self._context(), plan, lease, watcher), resumed=resumed)
 
     def _note_processes(self) -> None:
         """Start Spark, and note its processes for whoever must fence them off after a crash."""
@@ -506,9 +509,6 @@ class Warehouse:
             {name: report for name, report in reports.items() if name in hidden},
             resumed=resumed,
         )
-
-    def _with_sql(self, plan: RefreshPlan, pending: tuple[str, ...]) -> RefreshPlan:
-        return replace(plan, pending=pending)
 
 
 _PROCESSES = "processes"

@@ -78,9 +78,10 @@ class DeltaLog:
         """The columns at *version*, or now."""
         return columns_of(self._table(version).schema().to_json())
 
-    def table_id(self) -> str:
-        """The identity of the table: another one after DROP and CREATE."""
-        return str(self._table().metadata().id)
+    def head(self) -> tuple[int, str]:
+        """The newest version, and the identity of the table: another one after DROP and CREATE."""
+        table = self._table()
+        return table.version(), str(table.metadata().id)
 
     def configuration(self, version: int | None = None) -> dict[str, str]:
         """The table properties."""

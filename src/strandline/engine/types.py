@@ -34,4 +34,4 @@ def type_of(found: Any) -> str:
 
 
 def _field(name: str) -> str:
-    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    return name if name.isascii() and name.isidentifier() else "`" + name.replace("`", "``") + "`"

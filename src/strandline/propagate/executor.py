@@ -12,84 +12,36 @@ from typing import Any
 
 from strandline.algebra.block import delta_of
 from strandline.algebra.plan import Bag, Scan
-from strandline.catalog import Catalog, Json, Lease, NewVersion, StateEntry
+from strandline.catalog import Json, Lease, NewVersion, StateEntry
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
-from strandline.engine.session import Engine
 from strandline.errors import StrandlineError
 from strandline.ingest.leaf import ingest, log_transactions
-from strandline.propagate.binding import Binding, Pins
+from strandline.propagate.binding import Pins
+from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.planner import DEFINITION
 from strandline.propagate.progress import Event, Watcher, nobody
 from strandline.propagate.report import RefreshReport, ViewReport
-from strandline.propagate.vdag import Vdag
-from strandline.sources.protocol import Source
-from strandline.sql.ddl import parse_select
-from strandline.sql.references import replaced
-from strandline.sql.relations import Relation, Relations
 from strandline.sql.render import render
 from strandline.store import layout
 from strandline.store.deltas import write_delta
 from strandline.store.install import Delta, install
-from strandline.store.node import Node, renamed_select
+from strandline.store.node import Node
 from strandline.store.tables import committed_version, fill, make_ready
 
 
-class Executor:
-    """Runs plans of one warehouse, under its lock."""
-
-    def __init__(
-        self,
-        catalog: Catalog,
-        engine: Engine,
-        vdag: Vdag,
-        sources: Mapping[str, Source],
-        relations: Relations,
-        root: str,
-        keep_states: str,
-        watcher: Watcher = nobody,
-    ) -> None:
-        self._catalog = catalog
-        self._engine = engine
-        self._vdag = vdag
-        self._sources = sources
-        self._relations = relations
-        self._root = root
-        self._keep_states = keep_states
-        self._watch = watcher
-        self._binding = Binding(vdag, sources)
-
-    def run(self, plan: RefreshPlan, lease: Lease) -> RefreshReport:
-        """Carry out *plan*, which the catalog already knows, from wherever it stands."""
-        return _Run(self, plan, lease).report()
-
-    def define(self, node: Node, pins: Mapping[str, Json]) -> str:
-        """The stored rows of *node*, from inputs at *pins*.
-
-        A compiled node is filled by its compiled form, because only that yields the hidden columns; any other by the
-        query as the user wrote it.
-        """
-        if node.block is not None:
-            pinned = Pins(node, None, pins, pins, {}, {})
-            return render(node.block.contents, lambda scan: self._binding.scan(scan, pinned))
-        return renamed_select(self.as_written(node, pins), node.visible, node.stored)
-
-    def as_written(self, node: Node, pins: Mapping[str, Json]) -> str:
-        """The user's own query over inputs at *pins*."""
-        query = parse_select(node.record.sql, node.record.origin or node.name)
-
-        def pinned(relation: Relation) -> str:
-            return f"({self._binding.at(relation.name, pins[relation.name], None)})"
-
-        return replaced(query, self._relations, pinned)
+def execute(context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher = nobody) -> RefreshReport:
+    """Carry out *plan*, which the catalog already knows, from wherever it stands."""
+    return _Run(context, plan, lease, watcher).report()
 
 
 class _Run:
     """One plan under way: what its steps have made so far."""
 
-    def __init__(self, executor: Executor, plan: RefreshPlan, lease: Lease) -> None:
-        self._x = executor
+    def __init__(self, context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher) -> None:
+        self._context = context
+        self._watch = watcher
         self._plan = plan
         self._lease = lease
         self._started = time.monotonic()
@@ -103,7 +55,7 @@ class _Run:
         }
 
     def report(self) -> RefreshReport:
-        records = {record.id: record for record in self._x._catalog.refreshes.steps(self._plan.id)}
+        records = {record.id: record for record in self._context.catalog.refreshes.steps(self._plan.id)}
         for place, step in enumerate(self._plan.steps):
             record = records[step.id]
             if record.status == "done":
@@ -112,9 +64,9 @@ class _Run:
                 self._failed[step.subject] = record.error or "failed"
             else:
                 self._step(step, place, resumed=record.status == "running")
-        layout.drop_deltas(self._x._root, self._plan.id)
+        layout.drop_deltas(self._context.root, self._plan.id)
         hidden = {n.name for n in self._plan.nodes if n.hidden}
-        newest = self._x._catalog.states.newest()
+        newest = self._context.catalog.states.newest()
         return RefreshReport(
             self._plan.id,
             newest.number if newest else None,
@@ -124,33 +76,33 @@ class _Run:
         )
 
     def _step(self, step: Step, place: int, *, resumed: bool) -> None:
-        catalog, total = self._x._catalog, len(self._plan.steps)
+        catalog, total = self._context.catalog, len(self._plan.steps)
         cause = self._unable(step)
         if cause is not None:
             catalog.refreshes.step_skipped(step.id, cause, self._lease)
             self._fail(step, cause)
-            self._x._watch(Event("skipped", step.kind, step.subject, place, total, detail=cause))
+            self._watch(Event("skipped", step.kind, step.subject, place, total, detail=cause))
             return
-        self._x._watch(Event("started", step.kind, step.subject, place, total))
+        self._watch(Event("started", step.kind, step.subject, place, total))
         began = time.monotonic()
         if step.kind == "publish":
             self._publish(step)
-            self._x._watch(Event("done", step.kind, "", place, total, time.monotonic() - began))
+            self._watch(Event("done", step.kind, "", place, total, time.monotonic() - began))
             return
         catalog.refreshes.step_started(step.id, self._lease)
         try:
-            with self._x._engine.step(step.subject, step.kind, small=step.small):
+            with self._context.engine.step(step.subject, step.kind, small=step.small):
                 result, version = self._carry_out(step, resumed)
         except Exception as error:
             message = _message(error)
             catalog.refreshes.step_failed(step.id, message, self._lease)
             self._fail(step, message)
-            self._x._watch(Event("failed", step.kind, step.subject, place, total, time.monotonic() - began, message))
+            self._watch(Event("failed", step.kind, step.subject, place, total, time.monotonic() - began, message))
             return
         seconds = time.monotonic() - began
         catalog.refreshes.step_done(step.id, {**result, "seconds": seconds}, seconds, self._lease, version)
         self._take_up(step, {**result, "seconds": seconds})
-        self._x._watch(Event("done", step.kind, step.subject, place, total, seconds, _detail(result)))
+        self._watch(Event("done", step.kind, step.subject, place, total, seconds, _detail(result)))
 
     def _unable(self, step: Step) -> str | None:
         """Why a step cannot be done: what it builds on has failed."""
@@ -160,7 +112,7 @@ class _Run:
             return self._failed[step.subject]
         if step.kind == "ingest":
             return None
-        for name in self._x._vdag.nodes[step.subject].inputs:
+        for name in self._context.vdag.nodes[step.subject].inputs:
             if name in self._failed:
                 return f"INPUT_FAILED: {name} could not be refreshed"
         return None
@@ -171,7 +123,7 @@ class _Run:
             self._reports[step.subject].problem = message
 
     def _carry_out(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion | None]:
-        path = layout.delta_path(self._x._root, self._plan.id, step.id)
+        path = layout.delta_path(self._context.root, self._plan.id, step.id)
         match step.kind:
             case "ingest":
                 return self._ingest(step, path), None
@@ -188,14 +140,24 @@ class _Run:
 
     def _ingest(self, step: Step, path: str) -> dict[str, Any]:
         source_name, table = step.subject.split(".", 1)
-        source = self._x._sources[source_name]
-        columns = {c.name: c for node in self._x._vdag.nodes.values() for c in node.uses(step.subject)}
-        delta = ingest(self._x._engine, source, table, step.after, step.upto, tuple(columns.values()), path)
-        log_transactions(self._x._catalog, source, table, step.after, step.upto, self._lease)
+        source = self._context.sources[source_name]
+        columns = {c.name: c for node in self._readers(step) for c in node.uses(step.subject)}
+        delta = ingest(self._context.engine, source, table, step.after, step.upto, tuple(columns.values()), path)
+        log_transactions(self._context.catalog, source, table, step.after, step.upto, self._lease)
         return _noted(delta)
 
+    def _readers(self, ingested: Step) -> list[Node]:
+        """The nodes that take in an ingested delta."""
+        return [
+            self._context.vdag.nodes[plan.name]
+            for plan in self._plan.nodes
+            if plan.strategy in ("incremental", "affected")
+            and ingested.subject in plan.changed
+            and key_of(plan.pinned[ingested.subject]) == key_of(ingested.after)
+        ]
+
     def _compute(self, step: Step, path: str) -> dict[str, Any]:
-        node, plan = self._x._vdag.nodes[step.subject], self._plan.node(step.subject)
+        node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
         assert node.block is not None
         deltas = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
         changed = [name for name in plan.changed if deltas[name].rows]
@@ -205,70 +167,79 @@ class _Run:
         if delta is None:
             return {"path": "", "inserted": 0, "deleted": 0, "rows_in": rows_in}
         if delta.touched_keys is not None and node.block.keys and len(list(node.block.inputs)) > 1:
-            keys = render(delta.touched_keys, lambda scan: self._x._binding.scan(scan, bound))
+            keys = render(delta.touched_keys, lambda scan: self._context.binding.scan(scan, bound))
             columns = tuple(key.column for key in node.block.keys)
             shown = tables.distinct(keys, columns)
-            self._x._engine.write_parquet(shown, bound.bags["keys"])
+            self._context.engine.write_parquet(shown, bound.bags["keys"])
             stored = Scan(Bag("keys"), "", columns)
             delta = delta_of(node.block, changed, insert_only=plan.insert_only, stored_keys=stored)
             assert delta is not None
-        sql = render(delta.plan, lambda scan: self._x._binding.scan(scan, bound), signed=True)
-        return {**_noted(write_delta(self._x._engine, sql, node.stored, path)), "rows_in": rows_in}
+        sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=True)
+        return {**_noted(write_delta(self._context.engine, sql, node.stored, path)), "rows_in": rows_in}
 
     def _compare(self, step: Step, path: str) -> dict[str, Any]:
-        node = self._x._vdag.nodes[step.subject]
+        node = self._context.vdag.nodes[step.subject]
         before = node.pinned_version(step.after)
         assert before is not None
         sql = tables.difference(node.path, before, self._version(node), node.stored)
-        return _noted(write_delta(self._x._engine, sql, node.stored, path))
+        return _noted(write_delta(self._context.engine, sql, node.stored, path))
 
     def _install(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion]:
-        node, plan = self._x._vdag.nodes[step.subject], self._plan.node(step.subject)
+        node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
         assert plan.baseline is not None
         delta = self._deltas[(node.name, key_of(node.pin(plan.baseline)))]
-        version = committed_version(self._x._engine, node, plan.baseline, step.id) if resumed else None
+        version = committed_version(self._context.engine, node, plan.baseline, step.id) if resumed else None
         method = "recovered"
         if version is None:
             if delta.rows:
-                make_ready(self._x._engine, node, plan.baseline, step.id)
-            installed = install(self._x._engine, node, delta, plan.baseline, step.id)
+                make_ready(self._context.engine, node, plan.baseline, step.id)
+            installed = install(self._context.engine, node, delta, plan.baseline, step.id)
             method, version = installed.method, installed.version
         counts = {"inserted": delta.inserted, "deleted": delta.deleted}
         return {"version": version, "install": method, **counts}, self._new_version(node, plan, version)
 
     def _recompute(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion]:
-        node, plan = self._x._vdag.nodes[step.subject], self._plan.node(step.subject)
-        engine = self._x._engine
+        node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
+        engine = self._context.engine
         log = DeltaLog(node.path, engine.storage_options)
         before = log.size(plan.baseline).rows if plan.baseline is not None and log.exists() else 0
         version = committed_version(engine, node, plan.baseline, step.id) if resumed else None
         if version is None:
             if plan.baseline is None:
                 make_ready(engine, node, None, step.id)
-            version = fill(engine, node, self._x.define(node, self._post(node)), self._x._keep_states, step.id)
+            version = fill(
+                engine, node, self._context.contents(node, self._post(node)), self._context.keep_states, step.id
+            )
         after = log.size(version).rows
         result = {"version": version, "install": "overwrite", "inserted": after or 0, "deleted": before or 0}
         for name in node.inputs:
-            if name not in self._x._vdag.nodes:
+            if name not in self._context.vdag.nodes:
                 self._log_leaf(name, plan)
         return result, self._new_version(node, plan, version)
 
     def _log_leaf(self, name: str, plan: NodePlan) -> None:
         """A recomputed node has seen its leaves up to their positions, without an ingest step."""
         source, table = name.split(".", 1)
-        leaf = self._x._catalog.leaves.get(name)
+        leaf = self._context.catalog.leaves.get(name)
         if leaf is not None and leaf.position != plan.positions[name] and leaf.position is not None:
             log_transactions(
-                self._x._catalog, self._x._sources[source], table, leaf.position, plan.positions[name], self._lease
+                self._context.catalog,
+                self._context.sources[source],
+                table,
+                leaf.position,
+                plan.positions[name],
+                self._lease,
             )
         elif leaf is not None and leaf.position is None:
-            self._x._catalog.unit_of_work.append(name, [], plan.positions[name], lease=self._lease)
+            self._context.catalog.unit_of_work.append(name, [], plan.positions[name], lease=self._lease)
 
     def _post(self, node: Node) -> dict[str, Json]:
         """What the node is to show of each input: planned positions of leaves, newest versions of nodes."""
         plan = self._plan.node(node.name)
         return {
-            name: self._pin(self._x._vdag.nodes[name]) if name in self._x._vdag.nodes else plan.positions[name]
+            name: self._pin(self._context.vdag.nodes[name])
+            if name in self._context.vdag.nodes
+            else plan.positions[name]
             for name in node.inputs
         }
 
@@ -277,7 +248,7 @@ class _Run:
 
     def _version(self, node: Node) -> int:
         if node.name not in self._versions:
-            base = self._x._catalog.versions.baseline(node.record.id)
+            base = self._context.catalog.versions.baseline(node.record.id)
             assert base is not None
             self._versions[node.name] = base.version
         return self._versions[node.name]
@@ -294,7 +265,7 @@ class _Run:
             case "compute":
                 baseline = self._plan.node(step.subject).baseline
                 assert baseline is not None
-                node = self._x._vdag.nodes[step.subject]
+                node = self._context.vdag.nodes[step.subject]
                 self._deltas[(step.subject, key_of(node.pin(baseline)))] = _delta(result)
             case "install" | "recompute":
                 self._versions[step.subject] = result["version"]
@@ -311,14 +282,14 @@ class _Run:
 
     def _publish(self, step: Step) -> None:
         """One catalog transaction makes the versions reached a new state; failed nodes keep what they showed."""
-        catalog = self._x._catalog
+        catalog = self._context.catalog
         if not self._moved:
             problems = "; ".join(f"{name}: {why}" for name, why in self._failed.items())
             catalog.refreshes.fail(self._plan.id, problems or "nothing was refreshed", self._lease)
             return
         entries = []
         before = catalog.states.newest()
-        for node in self._x._vdag.nodes.values():
+        for node in self._context.vdag.nodes.values():
             base = catalog.versions.baseline(node.record.id)
             if base is None:
                 continue

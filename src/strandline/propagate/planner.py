@@ -76,6 +76,11 @@ class Planner:
             plan_id, newest.number if newest else None, tuple(planned.values()), _numbered(steps, plan_id)
         )
 
+    def is_small(self, names: Collection[str]) -> bool:
+        """Whether all that *names* are computed from is little enough to run interpreted."""
+        leaves = self._leaves_of(self._vdag.with_ancestors(names))
+        return sum(self._leaf(leaf).bytes for leaf in leaves) < SMALL_BYTES
+
     def _leaves_of(self, order: Collection[str]) -> list[str]:
         return list(dict.fromkeys(i for n in order for i in self._vdag.nodes[n].inputs if i not in self._vdag.nodes))
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from strandline.algebra.schema import Column, Schema
+from strandline.algebra.schema import Column, Schema, names
+from strandline.engine import tables
 from strandline.engine.session import Engine
 from strandline.sql.names import quoted, quoted_list
+from strandline.sql.render import SIGN
 
 if TYPE_CHECKING:
     from strandline.engine.session import DataFrame
@@ -46,21 +48,29 @@ class Verification:
 
 
 def verify(engine: Engine, view: str, state: int | None, columns: Schema, stored: str, recomputed: str) -> Verification:
-    """Compare the visible rows *stored* with the rows *recomputed*."""
+    """Compare the visible rows *stored* with the rows *recomputed*: what is left when equal rows cancel out."""
     shown = ", ".join(f"{_comparable(c)} AS {quoted(c.name)}" for c in columns)
     actual = f"SELECT {shown} FROM ({stored})"
     expected = f"SELECT {shown} FROM ({recomputed})"
-    missing, extra = f"{expected} EXCEPT ALL {actual}", f"{actual} EXCEPT ALL {expected}"
-    if any(c.type in ("float", "double") for c in columns):
+    left_over = tables.compared(actual, expected, columns, 0)
+    missing, extra = (f"SELECT {quoted_list(names(columns))} FROM ({left_over}) WHERE {SIGN} {s} 0" for s in (">", "<"))
+    lacking, surplus = _counts(engine, missing, extra) if _any(engine, left_over) else (0, 0)
+    if lacking and surplus and any(c.type in ("float", "double") for c in columns):
         missing, extra = _unpaired(missing, extra, columns), _unpaired(extra, missing, columns)
-    counts = engine.rows(
-        f"SELECT (SELECT count(*) FROM ({missing})), (SELECT count(*) FROM ({extra})), "
-        f"(SELECT count(*) FROM ({actual}))"
-    )[0]
-    lacking, surplus, rows = (int(count) for count in counts)
+        lacking, surplus = _counts(engine, missing, extra)
+    rows = int(engine.rows(f"SELECT count(*) FROM ({stored})")[0][0])
     return Verification(
         view, state, not lacking and not surplus, rows, lacking, surplus, engine.query(missing), engine.query(extra)
     )
+
+
+def _any(engine: Engine, sql: str) -> bool:
+    return bool(engine.rows(f"SELECT 1 FROM ({sql}) LIMIT 1"))
+
+
+def _counts(engine: Engine, missing: str, extra: str) -> tuple[int, int]:
+    first, second = engine.rows(f"SELECT (SELECT count(*) FROM ({missing})), (SELECT count(*) FROM ({extra}))")[0]
+    return int(first), int(second)
 
 
 def _comparable(column: Column) -> str:

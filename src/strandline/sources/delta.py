@@ -6,7 +6,7 @@ Compaction changes no data. Versions that were vacuumed away are a gap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from strandline.algebra.plan import Plan
@@ -56,7 +56,8 @@ class DeltaSource:
     def position(self, table: str) -> Position:
         log = self._log(table)
         try:
-            return {"version": log.version(), "table": log.table_id()}
+            version, table_id = log.head()
+            return {"version": version, "table": table_id}
         except NoSuchTable as error:
             raise SourceError(
                 "SOURCE_TABLE_GONE",
@@ -76,11 +77,12 @@ class DeltaSource:
             return Peek((), gap=self._gap(table, first, last))
         changing = [commit for commit in commits if commit.changes_data]
         old_files = [file for commit in commits for file in commit.old_files]
-        if changing and not (self._readable(log, first) and log.holds(old_files)):
+        before = self._schema(log, first)
+        if changing and not (before is not None and log.holds(old_files)):
             return Peek((), gap=self._gap(table, first, last))
         rows = [commit.rows_changed for commit in changing]
         return Peek(
-            tuple(_transaction(commit, _table_id(upto)) for commit in commits),
+            tuple(_transactions(commits, before, _table_id(upto))),
             insert_only=all(commit.only_inserts for commit in changing),
             rows=None if any(count is None for count in rows) else sum(count or 0 for count in rows),
             bytes=sum(commit.bytes_added for commit in changing),
@@ -186,13 +188,12 @@ class DeltaSource:
     def _log(self, table: str) -> DeltaLog:
         return DeltaLog(self.location(table), self._engine.storage_options)
 
-    def _readable(self, log: DeltaLog, version: int) -> bool:
-        """Whether the log still reaches back to *version*."""
+    def _schema(self, log: DeltaLog, version: int) -> Schema | None:
+        """The columns at *version*, or None if the log no longer reaches back to it."""
         try:
-            log.schema(version)
+            return log.schema(version)
         except Exception:
-            return False
-        return True
+            return None
 
     def _gap(self, table: str, first: int, last: int) -> Reason:
         return Reason("CHANGE_FEED_GAP", f"{self.name}.{table} no longer holds all versions from {first} to {last}")
@@ -233,11 +234,14 @@ def _typed(columns: Schema) -> set[tuple[str, str]]:
     return {(column.name, column.type) for column in columns}
 
 
-def _transaction(commit: Commit, table_id: str) -> SourceTransaction:
-    return SourceTransaction(
-        {"version": commit.version, "table": table_id},
-        str(commit.version),
-        commit.committed_at,
-        commit.changes_data,
-        commit.new_schema,
-    )
+def _transactions(commits: Iterable[Commit], before: Schema | None, table_id: str) -> Iterator[SourceTransaction]:
+    """A change of table properties repeats the schema: only another one than *before* is a change of it."""
+    for commit in commits:
+        yield SourceTransaction(
+            {"version": commit.version, "table": table_id},
+            str(commit.version),
+            commit.committed_at,
+            commit.changes_data,
+            None if commit.new_schema == before else commit.new_schema,
+        )
+        before = commit.new_schema or before

@@ -152,7 +152,8 @@ class _Header:
             self._fail("a SELECT is missing")
         tree = parse_query(self.text, rest, self.file)
         self.at = len(self.tokens)
-        return Query(self.text, tree, rest[0].start, self.file)
+        # What comes after the last token is a semicolon or a comment; the query may be put between parentheses.
+        return Query(self.text[: rest[-1].end + 1], tree, rest[0].start, self.file)
 
     def _policy(self) -> Policy:
         if self._take("INCREMENTAL", "STRICT"):
@@ -259,5 +260,5 @@ class _Header:
             "SQL_SYNTAX",
             f"near {near}: {message}.",
             origin=Origin(self.file, line, column),
-            excerpt=excerpt(self.text, line, column, len(token.text)),
+            excerpt=excerpt(self.text, line, column, token.end - token.start + 1),
         )

@@ -19,8 +19,9 @@ def quoted_list(names: Iterable[str]) -> str:
 
 
 def literal(text: str) -> str:
-    """*text* as a string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """*text* as a string literal; Spark would substitute variables such as ``${env:HOME}`` inside one."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("$", "\\u0024") + "'"
 
 
 def choices(names: Iterable[str], wanted: str = "", most: int = 12) -> str:

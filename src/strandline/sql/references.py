@@ -33,7 +33,7 @@ def references(query: Query, relations: Relations) -> tuple[Reference, ...]:
     for table in query.tree.find_all(exp.Table):
         if "name_span" not in table.meta or _is_cte(table):
             continue
-        parts = tuple(part.name for part in table.parts)
+        parts = () if isinstance(table.this, exp.Func) else tuple(part.name for part in table.parts)
         relation = relations.find(".".join(parts))
         if relation is None:
             raise unknown_table(query, table.meta["name_span"], parts, relations)
@@ -42,13 +42,21 @@ def references(query: Query, relations: Relations) -> tuple[Reference, ...]:
 
 
 def _is_cte(table: exp.Table) -> bool:
+    """Whether a table name means a CTE: inside a CTE those before it are known, and itself only if it is recursive."""
     if table.db:
         return False
     node: exp.Expr | None = table
+    inside: exp.Expr | None = None
     while node is not None:
+        if isinstance(node, exp.CTE):
+            inside = node
         with_ = node.args.get("with_")
-        if with_ is not None and any(cte.alias.lower() == table.name.lower() for cte in with_.expressions):
-            return True
+        if with_ is not None:
+            known = list(with_.expressions)
+            if any(cte is inside for cte in known) and not with_.args.get("recursive"):
+                known = known[: next(place for place, cte in enumerate(known) if cte is inside)]
+            if any(cte.alias.lower() == table.name.lower() for cte in known):
+                return True
         node = node.parent
     return False
 

@@ -1,0 +1,240 @@
+"""``strandline status``, ``verify`` and ``history``."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from strandline.cli.context import Context
+from strandline.cli.help import examples
+from strandline.cli.options import AsJson, Views
+from strandline.cli.outcome import fail_unless, reported
+from strandline.cli.output import moment, print_json, print_table
+from strandline.cli.progress import progress
+
+if TYPE_CHECKING:
+    from strandline.catalog import HistoryEntry, Json
+    from strandline.engine.session import DataFrame
+    from strandline.propagate.status import SourceStatus, Status, ViewStatus
+    from strandline.propagate.verify import Verification
+
+SAMPLE = 5
+"""Rows shown of those that differ."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(
+        "status", epilog=examples("strandline status  # views, sources, pending files", "strandline status --json")
+    )(status)
+    app.command(
+        "verify",
+        epilog=examples(
+            "strandline verify  # compare every view with its recomputation",
+            "strandline verify revenue orders  # these two",
+        ),
+    )(verify)
+    app.command(
+        "history", epilog=examples("strandline history revenue  # its last steps", "strandline history revenue --json")
+    )(history)
+
+
+def status(context: typer.Context, as_json: AsJson = False) -> None:
+    """Show where every view and source stands. Spark is not started."""
+    settings: Context = context.obj
+    with reported(as_json=as_json):
+        with settings.warehouse() as warehouse:
+            found = warehouse.status()
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            _print_status(found)
+
+
+def verify(context: typer.Context, views: Views = None, as_json: AsJson = False) -> None:
+    """Compare views with their recomputation.
+
+    Each view's query is run as written, over the inputs that the newest state shows.
+    """
+    from strandline.propagate.progress import Event
+
+    settings: Context = context.obj
+    with reported(as_json=as_json):
+        verified: list[Verification] = []
+        with settings.warehouse() as warehouse, progress(as_json=as_json)("preparing to verify") as watcher:
+            names, unfilled = (views, []) if views else _filled(warehouse.status())
+            for place, name in enumerate(names):
+                began = time.monotonic()
+                watcher(Event("started", "verify", name, place, len(names)))
+                found = warehouse.verify(name)
+                verified.append(found)
+                seconds = time.monotonic() - began
+                watcher(Event("done", "verify", name, place, len(names), seconds, _outcome(found)))
+            samples = [] if as_json else [sample for one in verified if not one.ok for sample in _samples(one)]
+        ok = all(one.ok for one in verified)
+        if as_json:
+            print_json({"ok": ok, "views": [one.to_dict() for one in verified]})
+        else:
+            _print_verified(verified, unfilled, samples)
+        fail_unless(ok)
+
+
+def history(
+    context: typer.Context,
+    view: Annotated[str, typer.Argument(metavar="VIEW", help="The name of a view.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many steps to show.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show the steps that refreshed a view, newest first."""
+    settings: Context = context.obj
+    with reported(as_json=as_json):
+        with settings.warehouse() as warehouse:
+            steps = [_step(view, entry) for entry in warehouse.history(view, limit)]
+        if as_json:
+            print_json({"view": view, "steps": steps})
+        elif not steps:
+            typer.echo(f"{view} has not been refreshed yet.")
+        else:
+            _print_history(steps)
+
+
+def _print_status(found: Status) -> None:
+    if found.state is None:
+        typer.echo("Nothing is published yet.")
+    else:
+        typer.echo(f"State {found.state}, published at {moment(found.published_at)} UTC.")
+    if found.views:
+        typer.echo("")
+        columns = ("view", "state#", "transactions behind", "last refresh", "at (UTC)", "seconds#")
+        print_table(columns, map(_view_row, found.views))
+    if found.sources:
+        typer.echo("")
+        print_table(("source table", "position", "seen", "note"), map(_source_row, found.sources))
+    notes = [f"{view.name} keeps its last state: {view.problem}" for view in found.views if view.problem is not None]
+    notes += [f"{leaf.leaf}: {leaf.problem}" for leaf in found.sources if leaf.problem is not None]
+    notes += [f"not applied yet: {pending}; `strandline refresh` applies it" for pending in found.pending]
+    if found.unfinished is not None:
+        notes.append(f"refresh {found.unfinished[:8]} is not finished; `strandline refresh` takes it up again")
+    if not found.views and not found.pending:
+        notes.append("There are no views yet. Put a CREATE MATERIALIZED VIEW into views/, then `strandline refresh`.")
+    for note in notes:
+        typer.echo(f"\n{note}" if note is notes[0] else note)
+
+
+def _view_row(view: ViewStatus) -> tuple[object, ...]:
+    last = None if view.strategy is None else f"{view.strategy} ({view.reason})"
+    return (view.name, view.state, _behind(view), last, moment(view.refreshed_at), view.seconds)
+
+
+def _behind(view: ViewStatus) -> str:
+    """Fresh, or how far the view is behind which leaf."""
+    if view.state is None:
+        return "not filled yet"
+    behind = {leaf: count for leaf, count in view.behind.items() if count != 0}
+    shown = [f"{'unknown' if count is None else format(count, ',')} of {leaf}" for leaf, count in behind.items()]
+    return ", ".join(shown) if shown else "fresh"
+
+
+def _source_row(leaf: SourceStatus) -> tuple[object, ...]:
+    return (leaf.leaf, _position(leaf.position), _position(leaf.seen), leaf.note)
+
+
+def _position(position: Json) -> str:
+    if position is None:
+        return "unknown"
+    if isinstance(position, dict) and "version" in position:
+        return f"version {position['version']}"
+    return str(position)
+
+
+def _filled(found: Status) -> tuple[list[str], list[str]]:
+    """The views that the newest state shows, and those that it does not."""
+    shown = [view.name for view in found.views if view.state is not None]
+    return shown, [view.name for view in found.views if view.state is None]
+
+
+def _outcome(found: Verification) -> str:
+    if found.ok:
+        return f"equal, {found.rows:,} rows"
+    return f"differs: {found.missing_count:,} rows missing, {found.extra_count:,} rows too many"
+
+
+def _samples(found: Verification) -> list[str]:
+    missing, extra = _rows(found.missing), _rows(found.extra)
+    return [f"{found.view} lacks {row}" for row in missing] + [f"{found.view} should not have {row}" for row in extra]
+
+
+def _rows(frame: DataFrame) -> list[str]:
+    return [str(row.asDict()) for row in frame.limit(SAMPLE).collect()]
+
+
+def _print_verified(verified: list[Verification], unfilled: list[str], samples: list[str]) -> None:
+    if verified:
+        columns = ("view", "state#", "outcome", "rows#", "missing#", "extra#")
+        rows = (
+            (v.view, v.state, "equal" if v.ok else "differs", v.rows, v.missing_count, v.extra_count) for v in verified
+        )
+        print_table(columns, rows)
+    for sample in samples:
+        typer.echo(sample)
+    for name in unfilled:
+        typer.echo(f"{name} is not filled yet; `strandline refresh` fills it.")
+    if not verified and not unfilled:
+        typer.echo("There are no views yet.")
+
+
+def _step(view: str, entry: HistoryEntry) -> dict[str, Any]:
+    step, plan = entry.step, entry.refresh.plan
+    nodes: Any = plan["views"] if isinstance(plan, dict) else []
+    node: dict[str, Any] = next((node for node in nodes if node["name"].lower() == view.lower()), {})
+    return {
+        "refresh": entry.refresh.id,
+        "state": entry.refresh.state,
+        "kind": step.kind,
+        "status": step.status,
+        "strategy": node.get("strategy"),
+        "reason": node.get("reason"),
+        "rows_in": step.result.get("rows_in"),
+        "rows_inserted": step.result.get("inserted"),
+        "rows_deleted": step.result.get("deleted"),
+        "seconds": step.seconds,
+        "started_at": step.started_at.isoformat() if step.started_at else None,
+        "finished_at": step.finished_at.isoformat() if step.finished_at else None,
+        "error": step.error,
+    }
+
+
+def _print_history(steps: list[dict[str, Any]]) -> None:
+    columns = (
+        "refresh",
+        "state#",
+        "step",
+        "status",
+        "strategy",
+        "reason",
+        "inserted#",
+        "deleted#",
+        "seconds#",
+        "at (UTC)",
+    )
+    print_table(columns, map(_step_row, steps))
+    for step in steps:
+        if step["error"] is not None:
+            typer.echo(f"{step['refresh'][:8]} {step['kind']}: {step['error']}")
+
+
+def _step_row(step: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        step["refresh"][:8],
+        step["state"],
+        step["kind"],
+        step["status"],
+        step["strategy"],
+        (step["reason"] or {}).get("code"),
+        step["rows_inserted"],
+        step["rows_deleted"],
+        step["seconds"],
+        moment(step["finished_at"] or step["started_at"]),
+    )

@@ -1,0 +1,50 @@
+"""The SQL of a plan for people: pinned versions as they will be read, deltas and future versions by name."""
+
+from __future__ import annotations
+
+from strandline.algebra.block import delta_of
+from strandline.algebra.plan import At, Backing, Change, Scan
+from strandline.algebra.schema import names
+from strandline.engine import tables
+from strandline.propagate.context import Context
+from strandline.propagate.plan import NodePlan, RefreshPlan
+from strandline.sql.names import quoted, quoted_list
+from strandline.sql.render import SIGN, render
+
+
+def plan_sql(context: Context, plan: RefreshPlan) -> dict[str, str]:
+    """For each node that is refreshed: the SELECT of its delta, or of its contents."""
+    return {node.name: _sql(context, plan, node) for node in plan.nodes if node.strategy != "none"}
+
+
+def _sql(context: Context, plan: RefreshPlan, node_plan: NodePlan) -> str:
+    node = context.vdag.nodes[node_plan.name]
+    if node.block is None:
+        return node.record.sql
+
+    def bind(scan: Scan) -> str:
+        shown = quoted_list(names(scan.fields))
+        match scan.operand:
+            case Change(relation):
+                return f"SELECT {shown}, {SIGN} FROM {quoted('delta of ' + relation)}"
+            case At(relation, state) if relation in context.vdag.nodes:
+                named = f"{relation} {_moment(plan, relation, before=state == 'pre')}"
+                return f"SELECT {shown} FROM {quoted(named)}"
+            case At(relation, state):
+                pin = node_plan.pinned if state == "pre" else node_plan.positions
+                return context.binding.at(relation, pin[relation], scan.fields)
+            case Backing():
+                assert node_plan.baseline is not None
+                return tables.select(node.path, node_plan.baseline, scan.fields)
+            case _:
+                return f"SELECT {shown} FROM {quoted(str(scan.operand))}"
+
+    delta = delta_of(node.block, node_plan.changed, insert_only=node_plan.insert_only)
+    if node_plan.strategy == "full" or delta is None:
+        return render(node.block.contents, bind)
+    return render(delta.plan, bind)
+
+
+def _moment(plan: RefreshPlan, relation: str, *, before: bool) -> str:
+    moves = any(n.name == relation and n.strategy != "none" for n in plan.nodes)
+    return "as it is" if not moves else "before this refresh" if before else "after this refresh"

@@ -1,0 +1,109 @@
+"""Refreshes killed with SIGKILL at random points, and taken up again: nothing lost, nothing twice.
+
+``python -m tests.campaign.kill [KILLS] [SEED]``
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from strandline import Warehouse
+from strandline.engine.session import Engine
+from tests.conftest import bag
+from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
+
+SOME_VIEWS = {
+    "big_orders": VIEWS["big_orders"],
+    "by_product": VIEWS["by_product"],
+    "per_name": "SELECT name, count(*) AS n, max(total) AS most FROM big_orders GROUP BY name",
+}
+"""A join, an aggregate of another source, and a view on a view."""
+
+
+class Campaign:
+    """One warehouse whose refreshes are killed again and again."""
+
+    def __init__(self, folder: Path, engine: Engine, seed: int) -> None:
+        self.folder = folder
+        self.engine = engine
+        self.random = random.Random(seed)
+        self.shop = Shop(folder / "lakes", seed)
+        self.shop.create()
+        self.transactions = 0
+        with self.open() as warehouse:
+            self.shop.declare(warehouse)
+            create_views(warehouse, SOME_VIEWS)
+        self.states: dict[tuple[int, str], Any] = {}
+        self.remember()
+
+    def open(self) -> Warehouse:
+        return Warehouse.open(self.folder / "project", spark=self.engine.spark)
+
+    def remember(self) -> None:
+        """What each published state shows, and that none has changed since it was first seen."""
+        with self.open() as warehouse:
+            for state in warehouse.states():
+                for name, entry in state.entries.items():
+                    if name.startswith("block "):
+                        continue
+                    key = (state.number, name)
+                    if key not in self.states or self.random.random() < 0.1:
+                        rows = bag(tuple(row) for row in warehouse.read(name, state=state.number).collect())
+                        noted = (entry.version, dict(entry.positions), rows)
+                        assert self.states.setdefault(key, noted) == noted, f"state {key} has changed"
+                    assert self.states[key][:2] == (entry.version, dict(entry.positions))
+
+    def kill_once(self, event: int | None = None) -> str:
+        """Change the sources, kill a refresh in the middle, finish it, and check everything."""
+        self.shop.place_orders(3)
+        for _ in range(2):
+            self.shop.change()
+        event = self.random.randrange(20) if event is None else event
+        delay = self.random.choice([0.0, 0.0, self.random.random() * 1.5])
+        with_spark = self.random.random() < 0.5
+        command = [sys.executable, "-m", "tests.campaign.kill_child", str(self.folder / "project")]
+        child = subprocess.run(
+            [*command, str(event), str(delay), "1" if with_spark else "0"], capture_output=True, text=True, check=False
+        )
+        said = child.stdout.strip().splitlines()
+        assert child.returncode == -9 or said[-1:] == ["finished"], (
+            child.returncode,
+            child.stdout,
+            child.stderr[-2000:],
+        )
+        with self.open() as warehouse:
+            crashed = warehouse._catalog.refreshes.unfinished()
+            report = warehouse.refresh()
+            assert report.ok, report.to_dict()
+            assert (report.resumed is not None) == (crashed is not None)
+            assert warehouse._catalog.refreshes.unfinished() is None
+            assert_verified(warehouse)
+            noted = [t.position for leaf in warehouse._catalog.leaves.all() for t in self._log(warehouse, leaf.name)]
+            assert len(noted) == len({str(p) for p in noted}), "a transaction is in the unit-of-work log twice"
+            assert not list((Path(warehouse._project.warehouse_root) / "deltas").glob("*")), "stored deltas were left"
+        self.remember()
+        return f"{said[0] if said else 'killed before the first step'}{', Spark too' if with_spark else ''}"
+
+    def _log(self, warehouse: Warehouse, leaf: str) -> Any:
+        return warehouse._catalog.unit_of_work.since(leaf)
+
+
+def main(kills: int, seed: int) -> None:
+    engine = Engine(settings={"spark.driver.memory": "2g"})
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="strandline-kill-") as folder:
+        campaign = Campaign(Path(folder), engine, seed)
+        for number in range(kills):
+            print(f"{number + 1}/{kills} {time.monotonic() - began:6.0f} s  {campaign.kill_once()}", flush=True)
+    engine.close()
+    print(f"{kills} kills, {len(campaign.states)} published views checked: nothing lost, nothing twice")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 30, int(sys.argv[2]) if len(sys.argv) > 2 else 1)

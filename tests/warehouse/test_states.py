@@ -1,0 +1,141 @@
+"""Published states: consistent, immutable, readable by number and time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from strandline import StrandlineError, Warehouse
+from strandline.engine.session import Engine
+from tests.conftest import bag
+from tests.warehouse.shop import Shop, assert_verified
+
+pytestmark = pytest.mark.spark
+
+PER_CUSTOMER = "SELECT c_id, count(*) AS n, sum(total) AS t FROM shop.orders GROUP BY c_id"
+
+
+def rows(warehouse: Warehouse, view: str, state: int | None = None) -> object:
+    return bag(tuple(row) for row in warehouse.read(view, state=state).collect())
+
+
+def test_old_states_stay_readable_through_refreshes_redefinitions_and_vacuum(
+    warehouse: Warehouse, shop: Shop, engine: Engine
+) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW v AS {PER_CUSTOMER}")
+    seen = {1: rows(warehouse, "v")}
+    for number in (2, 3):
+        shop.place_orders_only()
+        assert warehouse.refresh().state == number
+        seen[number] = rows(warehouse, "v")
+    warehouse.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT day, count(*) AS orders FROM shop.orders GROUP BY day"
+    )
+    assert warehouse.read("v").columns == ["day", "orders"]
+    for path in (Path(warehouse._project.warehouse_root) / "views").iterdir():
+        DeltaTable(path).vacuum(dry_run=False)
+    assert len({id(state) for state in seen.values()}) == 3
+    for number, shown in seen.items():
+        assert rows(warehouse, "v", number) == shown
+    assert [state.number for state in warehouse.states()] == [4, 3, 2, 1]
+    first = warehouse.states()[-1]
+    assert rows(warehouse, "v", 1) == bag(
+        tuple(row) for row in warehouse.read("v", as_of=first.published_at.isoformat()).collect()
+    )
+
+
+def test_a_state_says_which_positions_of_the_sources_it_shows(warehouse: Warehouse, shop: Shop) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW v AS {PER_CUSTOMER}")
+    before = warehouse.states()[0].entries["v"].positions["shop.orders"]
+    shop.place_orders_only()
+    warehouse.refresh()
+    after = warehouse.states()[0].entries["v"].positions["shop.orders"]
+    assert isinstance(before, dict) and isinstance(after, dict)
+    assert (before["version"], after["version"]) == (0, 1)
+    status = warehouse.status()
+    assert status.views[0].fresh and status.views[0].behind == {"shop.orders": 0}
+    shop.place_orders_only()
+    assert warehouse.status().views[0].behind == {"shop.orders": 1}
+
+
+def test_a_plan_is_a_value_that_is_carried_out_or_stale(warehouse: Warehouse, shop: Shop) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW v REFRESH POLICY INCREMENTAL AS {PER_CUSTOMER}")
+    shop.place_orders_only()
+    plan = warehouse.plan("v")
+    assert plan.node("v").strategy == "incremental"
+    assert "VERSION AS OF" in plan.explain() and "incremental [CHANGES]" in plan.explain()
+    shop.place_orders_only()
+    report = warehouse.refresh(plan)
+    assert report.views["v"].rows_in == 5
+    assert warehouse.status().views[0].behind == {"shop.orders": 1}
+    assert warehouse.verify("v").ok
+    with pytest.raises(StrandlineError, match="STALE_PLAN"):
+        warehouse.refresh(plan)
+
+
+def test_files_are_the_desired_state(warehouse: Warehouse, shop: Shop, tmp_path: Path, engine: Engine) -> None:
+    folder = tmp_path / "project" / "views"
+    (folder / "top.sql").write_text("CREATE MATERIALIZED VIEW top AS SELECT max(n) AS most FROM base;")
+    (folder / "base.sql").write_text(
+        "CREATE MATERIALIZED VIEW base AS SELECT c_id, count(*) AS n FROM shop.orders GROUP BY 1"
+    )
+    assert any("base: new" in line for line in warehouse.plan().pending)
+    report = warehouse.refresh()
+    assert set(report.views) == {"base", "top"}
+    assert_verified(warehouse)
+    (folder / "base.sql").write_text(
+        "CREATE MATERIALIZED VIEW base AS SELECT c_id, count(*) + 1 AS n FROM shop.orders GROUP BY 1"
+    )
+    assert "definition changed" in warehouse.plan().explain()
+    report = warehouse.refresh()
+    assert report.views["base"].strategy == "full"
+    assert_verified(warehouse)
+    with Warehouse.open(tmp_path / "project", spark=engine.spark) as again:
+        assert again.views() == warehouse.views()
+        assert again.refresh().views["base"].strategy == "none"
+
+
+def test_everything_that_is_not_incremental_says_why(warehouse: Warehouse, shop: Shop) -> None:
+    queries = {
+        "OUTER_JOIN": "SELECT c.name, o.total FROM shop.customers c LEFT JOIN shop.orders o ON o.c_id = c.c_id",
+        "WINDOW_FUNCTION": "SELECT o_id, row_number() OVER (ORDER BY o_id) AS n FROM shop.orders",
+        "SUBQUERY": "SELECT name FROM shop.customers WHERE c_id IN (SELECT c_id FROM shop.orders)",
+        "LIMIT": "SELECT o_id FROM shop.orders ORDER BY o_id LIMIT 3",
+        "SET_OPERATION": "SELECT c_id FROM shop.orders UNION SELECT c_id FROM shop.customers",
+    }
+    for code, query in queries.items():
+        warehouse.sql(f"CREATE MATERIALIZED VIEW {code.lower()} AS {query}")
+    warehouse.sql("CREATE MATERIALIZED VIEW above REFRESH POLICY INCREMENTAL AS SELECT count(*) AS n FROM outer_join")
+    shop.place_orders_only()
+    report = warehouse.refresh()
+    for code in queries:
+        assert (report.views[code.lower()].strategy, report.views[code.lower()].reason.code) == ("full", code)
+    assert report.views["above"].strategy == "incremental"
+    assert_verified(warehouse)
+
+
+def test_schema_changes_of_a_source_hold_back_the_views_that_use_the_column(
+    warehouse: Warehouse, shop: Shop, engine: Engine
+) -> None:
+    warehouse.sql("CREATE MATERIALIZED VIEW names AS SELECT name FROM shop.customers")
+    warehouse.sql(
+        "CREATE MATERIALIZED VIEW regions AS SELECT region, count(*) AS n FROM shop.customers GROUP BY region"
+    )
+    table = f"delta.`{shop.path('customers')}`"
+    engine.run(f"ALTER TABLE {table} ADD COLUMN note STRING")
+    engine.run(f"INSERT INTO {table} VALUES (99, 'new', 'r0', 'hello')")
+    assert warehouse.refresh().ok
+    assert_verified(warehouse)
+    engine.run(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
+    )
+    engine.run(f"ALTER TABLE {table} RENAME COLUMN region TO area")
+    engine.run(f"INSERT INTO {table} VALUES (100, 'newer', 'r1', 'hello')")
+    report = warehouse.refresh()
+    problem = report.views["regions"].problem
+    assert problem is not None and "SOURCE_SCHEMA_CHANGED" in problem and "region" in problem
+    assert report.views["names"].problem is None
+    assert warehouse.verify("names").ok
