@@ -16,7 +16,7 @@ MEANINGS: dict[str, str] = {
     "REQUESTED": "a full refresh was asked for",
     "POLICY_FULL": "the view is declared REFRESH POLICY FULL",
     "COST": "recomputing is estimated to be cheaper than applying the changes",
-    "INPUT_REBASELINED": "an input could not give its changes and was read anew",
+    "INPUT_REBASELINED": "an input was made anew, so that there is no delta of it",
     "CHANGE_FEED_GAP": "the source no longer holds the versions between the last refresh and now",
     "SOURCE_TABLE_REPLACED": "the source table was dropped and made anew",
     "SOURCE_SCHEMA_CHANGED": "a column that the view uses was renamed, dropped or given another type",
@@ -38,7 +38,6 @@ MEANINGS: dict[str, str] = {
     "CLAUSE": "a clause of the query is not yet maintained incrementally",
     "TYPE_NOT_COMPARABLE": "rows with a column of this type cannot be compared, so single rows cannot be removed",
     "COMPILED_FORM_DIFFERS": "Spark gives the compiled form another schema, so the query is run as written",
-    "ENGINE_LACKS": "the connected engine lacks what the incremental way needs",
 }
 
 

@@ -17,7 +17,7 @@ from strandline.algebra.block import delta_of
 from strandline.algebra.schema import names
 from strandline.catalog import Catalog, HistoryEntry, Json, Lease, StateEntry, StateRecord
 from strandline.cost.model import FIXED
-from strandline.define.files import PendingView, pending_views, same_definition
+from strandline.define.files import PendingView, pending_views, same_definition, views_without_file
 from strandline.define.relations import KnownRelations
 from strandline.define.views import Definitions, unknown_view
 from strandline.engine.fence import fence
@@ -27,7 +27,7 @@ from strandline.project.folder import Project, source_config
 from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
-from strandline.propagate.plan import RefreshPlan
+from strandline.propagate.plan import RefreshPlan, counted
 from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.report import RefreshReport, ViewReport
@@ -188,16 +188,21 @@ class Warehouse:
     def plan(self, *names: str, full: bool = False) -> RefreshPlan:
         """What a refresh of *names*, or of everything, would do now. It only looks; no Spark job runs."""
         plan = self._planner().plan(self._named(names), self._named(names) if full else ())
-        pending = tuple(str(view) for view in self._pending())
-        return replace(plan, sql=plan_sql(self._context(), plan), pending=pending)
+        return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines())
 
     def refresh(
-        self, *what: str | RefreshPlan, full: bool = False, wait: float = 0, watcher: Watcher = nobody
+        self,
+        *what: str | RefreshPlan,
+        full: bool = False,
+        accept: bool = False,
+        wait: float = 0,
+        watcher: Watcher = nobody,
     ) -> RefreshReport:
         """Bring views and what they read up to date, and publish a new state.
 
         *what* is names of views (none: all), or one plan, which is then carried out as it is or refused with
-        ``STALE_PLAN``. A refresh that crashed is finished first. *wait* is how many seconds to wait for another
+        ``STALE_PLAN``. A refresh that crashed is finished first. *accept* lets an edited file rebuild a view that is
+        declared INCREMENTAL STRICT. *wait* is how many seconds to wait for another
         refresh to end.
         """
         plans = [w for w in what if isinstance(w, RefreshPlan)]
@@ -214,6 +219,12 @@ class Warehouse:
                 plan = self._still_good(plans[0])
             else:
                 for view in self._pending():
+                    if view.change == "changed" and view.create.policy == "INCREMENTAL STRICT" and not accept:
+                        raise RefreshError(
+                            "NOT_ACCEPTED",
+                            f"{view}; it is declared INCREMENTAL STRICT, so say that you accept the rebuild: "
+                            "`strandline refresh --accept`.",
+                        )
                     self._apply_view(view)
                 plan = self._planner().plan(self._named(names), self._named(names) if full else ())
             if plan.empty:
@@ -228,10 +239,12 @@ class Warehouse:
 
     def verify(self, name: str) -> Verification:
         """Compare a view with its query, run as written over the inputs that the newest state shows."""
-        node = self._node(name)
         state = self._state(None, None)
-        entry = self._entry(node.name, state)
-        with self._engine.step(node.name, "verify", small=self._planner().is_small([node.name])):
+        entry = self._entry(name, state)
+        record = self._catalog.views.by_id(entry.view_id)
+        assert record is not None
+        node = node_of(record, self._project.warehouse_root)
+        with self._engine.step(node.name, "verify", small=self._planner().is_small([self._node(name).name])):
             recomputed = self._context().as_written(node, self._seen(node, entry.version))
             return verify(self._engine, node.name, state.number, node.visible, node.select(entry.version), recomputed)
 
@@ -249,25 +262,51 @@ class Warehouse:
 
     def status(self) -> Status:
         """Where each view and source stands."""
-        return status(self._catalog, self._vdag(), self._sources, tuple(str(p) for p in self._pending()))
+        plan = self._planner().plan(self.views())
+        return status(self._catalog, self._vdag(), self._sources, plan, self._pending_lines())
 
     # Inside
 
     def _load_sources(self) -> None:
         """Sources as their files declare them; one without a file stays as the catalog knows it."""
-        declared = {name: config.model_dump(exclude_defaults=True) for name, config in self._project.sources().items()}
-        for name, config in declared.items():
+        known = {record.name: record.config for record in self._catalog.sources.all() if record.kind != "memory"}
+        for name, config in {**known, **self._declared_sources()}.items():
             self._check_source_name(name)
+            self._sources[name] = self._adapter(name, config)
+
+    def _declared_sources(self) -> dict[str, dict[str, Any]]:
+        return {name: config.model_dump(exclude_defaults=True) for name, config in self._project.sources().items()}
+
+    def _apply_source_files(self) -> None:
+        """What source files say becomes what is applied."""
+        for name, config in self._declared_sources().items():
             known = self._catalog.sources.get(name)
             if known is None or dict(known.config) != config:
                 self._catalog.sources.put(name, config["kind"], config)
-        for record in self._catalog.sources.all():
-            if record.kind != "memory":
-                self._sources[record.name] = self._adapter(record.name, record.config)
+                self._note_locations(name, self._sources[name])
+
+    def _note_locations(self, name: str, source: Source) -> None:
+        """Tables that views read may now lie elsewhere."""
+        tables = source.tables()
+        for leaf in self._catalog.leaves.all():
+            if leaf.source == name and leaf.table in tables:
+                self._catalog.leaves.put(
+                    name,
+                    leaf.table,
+                    location=tables[leaf.table].location,
+                    columns=leaf.columns,
+                    key=leaf.key,
+                    position=leaf.position,
+                    note=leaf.note,
+                )
 
     def _adapter(self, name: str, config: Mapping[str, Any]) -> Source:
+        known = self._catalog.sources.get(name)
+        applied = known is not None and dict(known.config) == dict(config)
         located = {
-            leaf.table: leaf.location for leaf in self._catalog.leaves.all() if leaf.source == name and leaf.location
+            leaf.table: leaf.location
+            for leaf in self._catalog.leaves.all()
+            if applied and leaf.source == name and leaf.location
         }
         resolved = dict(config)
         if config.get("path") and "://" not in config["path"]:
@@ -283,6 +322,7 @@ class Warehouse:
         with self._changing(f"declare source {name}"):
             self._project.write_source(name, config)
             self._catalog.sources.put(name, config["kind"], config)
+            self._note_locations(name, source)
         self._sources[name] = source
 
     def _check_source_name(self, name: str) -> None:
@@ -305,24 +345,37 @@ class Warehouse:
                 f"view {create.name} exists with another definition; use CREATE OR REPLACE to change it.",
                 origin=create.origin,
             )
-        file = self._project.view_file(create.name)
-        before = file.read_text(encoding="utf-8") if file.is_file() else None
-        with self._changing(f"create {create.name}") as (lease, resumed):
+        with self._changing(f"create {create.name}") as (lease, resumed), self._taken_back_on_error(create.name):
+            file = self._project.view_file(create.name)
             shown = replace(create, origin=replace(create.origin, file=f"views/{file.name}"))
             self._apply_view(PendingView("changed" if known else "new", shown))
             self._project.write_view(create.name, _as_create(text))
             if create.with_no_data:
                 return None
-            report = self._run(self._planner().plan([create.name]), lease, watcher, resumed)
-            problem = report.views[create.name].problem
-            if problem is not None and known is None:
-                self._definitions().drop(create.name)
-                if before is None:
-                    file.unlink(missing_ok=True)
-                else:
-                    file.write_text(before, encoding="utf-8")
-                raise RefreshError("FIRST_FILL_FAILED", f"view {create.name} could not be filled: {problem}")
+            plan = self._planner().plan([create.name])
+            if plan.empty:
+                return self._nothing_done(plan, resumed)
+            report = self._run(plan, lease, watcher, resumed)
+            problem = next((v.problem for n, v in report.views.items() if n.lower() == create.name.lower()), None)
+            if problem is not None:
+                raise RefreshError("FILL_FAILED", f"view {create.name} could not be filled: {problem}")
             return report
+
+    @contextmanager
+    def _taken_back_on_error(self, name: str) -> Iterator[None]:
+        """Within, definitions and the view's file change; if that fails, both are as they were."""
+        live = [record.id for record in self._catalog.views.all()]
+        file = self._project.view_file(name)
+        text = file.read_text(encoding="utf-8") if file.is_file() else None
+        try:
+            yield
+        except Exception:
+            self._catalog.views.reinstate(live)
+            if text is None:
+                file.unlink(missing_ok=True)
+            else:
+                file.write_text(text, encoding="utf-8")
+            raise
 
     def _apply_view(self, view: PendingView) -> None:
         definitions = self._definitions()
@@ -346,7 +399,9 @@ class Warehouse:
             delta = delta_of(block, block.inputs, insert_only=False)
             assert delta is not None
             label = block.node if block.node == create.name else f"{block.node} (hidden, stored)"
-            lines.append(f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {len(delta.terms)} terms")
+            lines.append(
+                f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {counted(len(delta.terms), 'term')}"
+            )
             lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names(block.stored))}")
         return "\n".join(lines)
 
@@ -452,6 +507,11 @@ class Warehouse:
     def _pending(self) -> list[PendingView]:
         return pending_views(self._project, self._catalog)
 
+    def _pending_lines(self) -> tuple[str, ...]:
+        gone = views_without_file(self._project, self._catalog)
+        lines = [f"{name}: its file is gone; DROP the view, or put the file back" for name in gone]
+        return tuple([*(str(view) for view in self._pending()), *lines])
+
     def _planner(self) -> Planner:
         return Planner(self._catalog, self._engine, self._vdag(), self._sources, FIXED)
 
@@ -464,7 +524,9 @@ class Warehouse:
     def _changing(self, purpose: str, wait: float = 0) -> Iterator[tuple[Lease, str | None]]:
         """Within, nobody else changes the warehouse; what a crashed refresh left is finished first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
-            yield lease, self._finish_crashed(lease)
+            resumed = self._finish_crashed(lease)
+            self._apply_source_files()
+            yield lease, resumed
 
     def _finish_crashed(self, lease: Lease) -> str | None:
         unfinished = self._catalog.refreshes.unfinished()

@@ -14,8 +14,8 @@ from strandline.catalog import VersionRecord
 from strandline.engine.session import Engine
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
-from strandline.store.deltas import write_delta
-from strandline.store.install import Delta, Method, install, method_for
+from strandline.store.deltas import Delta, write_delta
+from strandline.store.install import Method, install, method_for
 from strandline.store.node import Node
 from strandline.store.tables import make_ready
 from tests.conftest import bag

@@ -139,3 +139,35 @@ def test_schema_changes_of_a_source_hold_back_the_views_that_use_the_column(
     assert problem is not None and "SOURCE_SCHEMA_CHANGED" in problem and "region" in problem
     assert report.views["names"].problem is None
     assert warehouse.verify("names").ok
+
+
+def test_a_view_that_is_redefined_without_data_shows_its_last_state_until_it_is_filled(
+    warehouse: Warehouse, shop: Shop
+) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW v AS {PER_CUSTOMER}")
+    warehouse.sql("CREATE MATERIALIZED VIEW definition AS SELECT n FROM v")
+    shown = rows(warehouse, "v")
+    warehouse.sql(
+        "CREATE OR REPLACE MATERIALIZED VIEW v WITH NO DATA AS SELECT day, count(*) AS n FROM shop.orders GROUP BY 1"
+    )
+    assert rows(warehouse, "v") == shown
+    assert warehouse.verify("v").ok
+    warehouse.sql("CREATE MATERIALIZED VIEW other AS SELECT name FROM shop.customers")
+    assert rows(warehouse, "v") == shown
+    assert warehouse.refresh().ok
+    assert warehouse.read("v").columns == ["day", "n"]
+    assert_verified(warehouse)
+    assert {view.strategy for view in warehouse.refresh().views.values()} == {"none"}
+
+
+def test_a_redefinition_that_cannot_be_filled_leaves_everything_as_it_was(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW v COMMENT 'kept' AS {PER_CUSTOMER}")
+    file = tmp_path / "project" / "views" / "v.sql"
+    text, shown, state = file.read_text(), rows(warehouse, "v"), warehouse.states()[0].number
+    with pytest.raises(StrandlineError, match="FILL_FAILED"):
+        warehouse.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT CAST(name AS INT) AS n FROM shop.customers")
+    with pytest.raises(StrandlineError, match="FILL_FAILED"):
+        warehouse.sql("CREATE MATERIALIZED VIEW w AS SELECT CAST(name AS INT) AS n FROM shop.customers")
+    assert (file.read_text(), rows(warehouse, "v"), warehouse.states()[0].number) == (text, shown, state)
+    assert warehouse.views() == ["v"] and warehouse.plan().pending == ()
+    assert {view.strategy for view in warehouse.refresh().views.values()} == {"none"}

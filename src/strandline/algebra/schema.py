@@ -22,6 +22,11 @@ class Column:
 Schema = tuple[Column, ...]
 
 
+def comparable(column: Column) -> bool:
+    """Whether Spark can compare values of the column, and so group rows by it."""
+    return "map<" not in column.type and "variant" not in column.type
+
+
 def names(columns: Iterable[Column]) -> tuple[str, ...]:
     """The names of *columns*, in order."""
     return tuple(column.name for column in columns)

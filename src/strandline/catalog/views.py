@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Unpack, cast
 
@@ -93,6 +93,17 @@ class Views:
         """All views and blocks but the dropped ones, in the order they were added or last redefined."""
         with self._database.reading() as session:
             return tuple(map(_record, session.scalars(select(ViewRow).where(LIVE).order_by(ViewRow.id))))
+
+    def reinstate(self, ids: Collection[int]) -> None:
+        """Make exactly the views with these ids the live ones: a change of definitions is taken back."""
+        with self._database.writing() as session:
+            now = self._clock()
+            for row in session.scalars(select(ViewRow).where(ViewRow.dropped_at.is_(None))):
+                if row.id not in ids:
+                    row.dropped_at = now
+            session.flush()
+            for row in session.scalars(select(ViewRow).where(ViewRow.id.in_(ids))):
+                row.dropped_at = None
 
     def dependants(self, name: str) -> tuple[str, ...]:
         """The views that have *name* among their inputs, in the order they were added or last redefined."""

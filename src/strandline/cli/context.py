@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from strandline.cli.interrupt import ending_processes
+
 if TYPE_CHECKING:
     from strandline.engine.session import SparkSession
     from strandline.warehouse import Warehouse
@@ -28,5 +30,17 @@ class Context:
         from strandline.warehouse import Warehouse
 
         Project.open(self.project)
-        with Warehouse.open(self.project, spark=self.spark, remote=self.remote) as warehouse:
-            yield warehouse
+        interrupted: KeyboardInterrupt | None = None
+        try:
+            with Warehouse.open(self.project, spark=self.spark, remote=self.remote) as warehouse:
+                try:
+                    with ending_processes():
+                        yield warehouse
+                except KeyboardInterrupt as found:
+                    interrupted = found
+                    raise
+        except Exception as error:
+            # Closing a session whose process is gone may fail, and must not hide why it is gone.
+            if interrupted is not None:
+                raise interrupted from error
+            raise

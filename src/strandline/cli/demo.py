@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -12,6 +14,9 @@ from strandline.cli.help import examples
 from strandline.cli.outcome import fail_unless, reported
 from strandline.cli.output import console
 from strandline.cli.progress import progress
+
+if TYPE_CHECKING:
+    from strandline.warehouse import Warehouse
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,5 +47,8 @@ def demo(
     with reported(interrupted="Stopped, with everything that the demo had started."):
         from strandline.demo.run import run
 
-        outcome = run(console(), progress(), folder=folder, keep=keep, spark=settings.spark)
+        def opened(project: Path) -> AbstractContextManager[Warehouse]:
+            return replace(settings, project=project).warehouse()
+
+        outcome = run(console(), progress(), opened, folder=folder, keep=keep)
         fail_unless(outcome.ok)

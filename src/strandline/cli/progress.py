@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from strandline.cli.interrupt import restore_handler
+
 if TYPE_CHECKING:
     from strandline.propagate.progress import Event, Watcher
 
@@ -30,7 +32,7 @@ Progress = Callable[[str], "AbstractContextManager[Watcher]"]
 def progress(*, as_json: bool = False) -> Progress:
     """The way of showing progress that fits standard error."""
     if as_json:
-        return lambda title: nullcontext(_nothing)
+        return lambda title: nullcontext(nothing)
     if sys.stderr.isatty():
         return bar
     return lambda title: nullcontext(log_line)
@@ -56,6 +58,7 @@ def bar(title: str) -> Iterator[Watcher]:
             task = shown.add_task(title, total=None)
 
             def watch(event: Event) -> None:
+                restore_handler()
                 ended = event.what != "started"
                 text = _doing(event) if not ended else None
                 shown.update(task, total=event.total, completed=event.place + ended, description=text)
@@ -67,6 +70,7 @@ def bar(title: str) -> Iterator[Watcher]:
 
 def log_line(event: Event) -> None:
     """One line on standard error for each step that ended."""
+    restore_handler()
     if event.what != "started":
         typer.echo(line_of(event), err=True)
 
@@ -83,5 +87,6 @@ def _doing(event: Event) -> str:
     return f"{DOING.get(event.step, event.step)} {event.subject}".rstrip()
 
 
-def _nothing(event: Event) -> None:
+def nothing(event: Event) -> None:
     """Show nothing."""
+    restore_handler()

@@ -12,6 +12,7 @@ from strandline.errors import Origin, SqlError
 from strandline.project.folder import Project
 from strandline.propagate.vdag import sorted_by_inputs
 from strandline.sql import ddl
+from strandline.sql.spans import tokenize
 from strandline.sql.statements import CreateView
 
 
@@ -78,7 +79,11 @@ def same_definition(record: ViewRecord, create: CreateView) -> bool:
     )
 
 
-def _normal(sql: str) -> list[str]:
-    from strandline.sql.spans import tokenize
+def _normal(sql: str) -> list[tuple[str, str]]:
+    return [(token.token_type.name, token.text) for token in tokenize(sql, "<sql>")]
 
-    return [token.text for token in tokenize(sql, "<sql>")]
+
+def views_without_file(project: Project, catalog: Catalog) -> list[str]:
+    """Views that are applied, and that no file declares any more."""
+    declared = {name.lower() for name in declared_views(project)}
+    return [r.name for r in catalog.views.all() if r.kind == "view" and r.name.lower() not in declared]

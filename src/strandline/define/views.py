@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -17,7 +18,7 @@ from strandline.algebra.codec import fingerprint, to_json
 from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
 from strandline.define.relations import KnownRelations
 from strandline.engine.session import Engine
-from strandline.errors import SqlError
+from strandline.errors import Origin, SqlError
 from strandline.propagate.vdag import sorted_by_inputs
 from strandline.reasons import Reason
 from strandline.sources.protocol import Source
@@ -46,6 +47,12 @@ class Definition:
         return self.compiled.blocks[-1].inputs if self.compiled.blocks else self.compiled.inputs
 
     @property
+    def relation(self) -> Relation:
+        """The view as others read it."""
+        key = self.compiled.blocks[-1].visible_key if self.compiled.blocks else ()
+        return Relation(self.name, self.compiled.columns, key)
+
+    @property
     def fingerprint(self) -> str:
         """Equal for definitions that compute the same from the same."""
         if self.compiled.blocks:
@@ -67,6 +74,7 @@ class Definitions:
         relations = KnownRelations(self._catalog, self._sources, defined)
         self._check_cycle(create, relations)
         compiled = compile_view(create.name, create.query, relations, self._engine.analyse)
+        _check_clustering(create, compiled)
         if compiled.reason is not None and create.policy == "INCREMENTAL STRICT":
             raise SqlError(
                 "NOT_INCREMENTAL",
@@ -147,7 +155,7 @@ class Definitions:
 
     def _followers(self, name: str, definition: Definition) -> list[Definition]:
         """The views on top of a redefined view, compiled against its new columns."""
-        defined = {definition.name: Relation(definition.name, definition.compiled.columns)}
+        defined = {definition.name: definition.relation}
         followers: list[Definition] = []
         for user in self._ordered_users(name):
             record = self._catalog.views.get(user)
@@ -161,7 +169,7 @@ class Definitions:
                     f"view {name} cannot be redefined so: {user}, which reads it, would fail: {error.message}",
                     origin=error.origin,
                 ) from error
-            defined[user] = Relation(user, follower.compiled.columns)
+            defined[user] = follower.relation
             followers.append(follower)
         return followers
 
@@ -212,22 +220,35 @@ class Definitions:
 
 
 def create_of(record: ViewRecord) -> CreateView:
-    """The statement that a record came from, as far as compiling goes."""
-    from strandline.errors import Origin
-
-    query = parse_select(record.sql, record.origin or "<sql>")
+    """The statement that a record came from."""
+    options: Any = record.options
+    origin = Origin(record.origin or "<sql>")
     return CreateView(
         record.name,
-        query,
-        Origin(record.origin or "<sql>"),
-        policy=str(record.options["policy"]),  # type: ignore[arg-type]
-        consistency=str(record.options["consistency"]),  # type: ignore[arg-type]
+        parse_select(record.sql, origin.file),
+        origin,
+        comment=options["comment"],
+        cluster_by=tuple(options["cluster_by"]),
+        properties=tuple(options["properties"].items()),
+        policy=options["policy"],
+        consistency=options["consistency"],
     )
 
 
 def unknown_view(name: str, known: Sequence[str]) -> SqlError:
     """The error for a view that is not there."""
     return SqlError("UNKNOWN_VIEW", f"there is no view {name}; there are: {choices(known, name)}.")
+
+
+def _check_clustering(create: CreateView, compiled: Compiled) -> None:
+    known = {column.name.lower() for column in compiled.columns}
+    for name in create.cluster_by:
+        if name.lower() not in known:
+            raise SqlError(
+                "UNKNOWN_COLUMN",
+                f"CLUSTER BY names {name}, and the view has: {choices((c.name for c in compiled.columns), name)}.",
+                origin=create.origin,
+            )
 
 
 def _added(definition: Definition) -> AddView:

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 
-from strandline.demo.rounds import ROUNDS, Outcome, Refreshed
+from strandline.demo.rounds import ROUNDS, Outcome, Refreshed, Round
 from strandline.demo.shop import Shop, Sizes
 from strandline.demo.story import Story
 from strandline.errors import ProjectError
@@ -23,23 +23,24 @@ from strandline.sql import ddl
 from strandline.sql.statements import CreateView
 from strandline.warehouse import Warehouse
 
-if TYPE_CHECKING:
-    from strandline.engine.session import SparkSession
-
 T = TypeVar("T")
 
 Progress = Callable[[str], AbstractContextManager[Watcher]]
 """Given what is about to happen, shows how it goes to whatever is watched within."""
 
+Opened = Callable[[Path], AbstractContextManager[Warehouse]]
+"""Opens the warehouse of a project folder."""
+
 
 def run(
     console: Console,
     progress: Progress,
+    opened: Opened,
     *,
     folder: Path | None = None,
     keep: bool = False,
     sizes: Sizes | None = None,
-    spark: SparkSession | None = None,
+    rounds: Sequence[Round] = ROUNDS,
 ) -> Outcome:
     """Run the demonstration, in *folder*, which stays, or in a temporary one, which goes unless *keep* is set."""
     began = time.monotonic()
@@ -48,8 +49,8 @@ def run(
         shop = Shop(place / "data", sizes or Sizes())
         story.chapter("A shop opens: Delta tables in two lakes, written without Spark", shop.open_for_business())
         shutil.copytree(Path(__file__).parent / "project", place / "project")
-        with Warehouse.open(place / "project", spark=spark) as warehouse:
-            outcome = _Demo(warehouse, shop, story, progress, place).outcome()
+        with opened(place / "project") as warehouse:
+            outcome = _Demo(warehouse, shop, story, progress, place).outcome(rounds)
         story.totals(outcome, time.monotonic() - began)
         story.next_steps(place if keep or folder is not None else None)
     return outcome
@@ -83,7 +84,7 @@ class _Demo:
         self._scratch = place / "recomputed"
         self._queries = _queries(place / "project")
 
-    def outcome(self) -> Outcome:
+    def outcome(self, rounds: Sequence[Round]) -> Outcome:
         """Fill the views, change the shop round by round, verify."""
         self._story.chapter(
             f"The first refresh fills {len(self._queries)} views, defined in project/views/*.sql over both lakes"
@@ -92,17 +93,17 @@ class _Demo:
             first = self._warehouse.refresh(watcher=watcher)
         self._story.first_fill(first, len(self._queries))
         self._story.legend()
-        rounds = []
-        for one in ROUNDS:
+        done = []
+        for one in rounds:
             self._story.chapter(one.title, one.change(self._shop))
             refreshed = self._refreshed(one.title)
             self._story.refreshed(refreshed)
-            rounds.append(refreshed)
+            done.append(refreshed)
         self._story.chapter("Every view is compared, as a bag of rows, with its query run over the same state")
         verified = self._verified()
         self._story.verified(verified)
         shutil.rmtree(self._scratch, ignore_errors=True)
-        return Outcome(first, tuple(rounds), verified)
+        return Outcome(first, tuple(done), verified)
 
     def _refreshed(self, title: str) -> Refreshed:
         ingested = 0.0

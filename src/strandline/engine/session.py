@@ -15,6 +15,7 @@ import psutil
 
 from strandline.algebra.schema import Schema
 from strandline.engine.capabilities import Capabilities, probe
+from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
@@ -122,13 +123,10 @@ class Engine:
         """Carry out a statement; what it returns, if anything."""
         return self.rows(sql)
 
-    def local_view(self, name: str, table: Any) -> None:
-        """Make an Arrow table readable under *name* in the worker session."""
-        self.worker.createDataFrame(table).createOrReplaceTempView(name)
-
-    def write_parquet(self, sql: str, path: str) -> None:
-        """Write the rows of *sql* as files at *path*, whatever was there."""
+    def write_parquet(self, sql: str, path: str) -> bool:
+        """Write the rows of *sql* as files at *path*, whatever was there; False if there is nothing to read."""
         self.worker.sql(sql).write.mode("overwrite").parquet(path)
+        return has_parquet(path, self.storage_options)
 
     def create_delta(self, sql: str, path: str, properties: Mapping[str, str], step_id: str) -> None:
         """Make a Delta table of the rows of *sql*, with table properties."""

@@ -36,10 +36,10 @@ def compared(old: str, new: str, columns: Schema, position: int) -> str:
     """Unit rows that lead from *old* to *new*: rows that are in both as often cancel out."""
     shown = quoted_list(names(columns))
     both = f"SELECT *, 1 AS {SIGN} FROM ({new}) UNION ALL SELECT *, -1 AS {SIGN} FROM ({old})"
-    netted = f"SELECT {shown}, sum({SIGN}) AS {SIGN} FROM ({both}) GROUP BY {shown} HAVING sum({SIGN}) <> 0"
+    netted = f"SELECT {shown}, sum({SIGN}) AS __net FROM ({both}) GROUP BY {shown} HAVING sum({SIGN}) <> 0"
     return (
-        f"SELECT {shown}, CASE WHEN {SIGN} > 0 THEN 1 ELSE -1 END AS {SIGN}, {position} AS _position "
-        f"FROM ({netted}) LATERAL VIEW explode(sequence(1, abs({SIGN}))) AS __copy"
+        f"SELECT {shown}, CASE WHEN __net > 0 THEN 1 ELSE -1 END AS {SIGN}, {position} AS _position "
+        f"FROM ({netted}) LATERAL VIEW explode(sequence(1, abs(__net))) AS __copy"
     )
 
 

@@ -7,13 +7,12 @@ transactions it covers goes into the unit-of-work log, and then the source may f
 from __future__ import annotations
 
 from strandline.algebra.plan import Change, Net, Scan
-from strandline.algebra.schema import Schema
+from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Lease, Transaction
 from strandline.engine.session import Engine
 from strandline.sources.protocol import Position, Source
 from strandline.sql.render import render
-from strandline.store.deltas import write_delta
-from strandline.store.install import Delta
+from strandline.store.deltas import Delta, write_delta
 
 
 def ingest(
@@ -21,7 +20,7 @@ def ingest(
 ) -> Delta:
     """Write the net changes of a table in (after, upto] as a stored delta at *path*."""
     changes = source.changes(table, after, upto, columns)
-    if any("map<" in c.type or "variant" in c.type for c in columns):
+    if not all(comparable(column) for column in columns):
         return write_delta(engine, changes, columns, path)
     scan = Scan(Change(f"{source.name}.{table}"), "", columns)
     return write_delta(engine, render(Net(scan), lambda _: changes, signed=True), columns, path)

@@ -126,7 +126,7 @@ class Project:
 
     def view_file(self, name: str) -> Path:
         """Where a view that is made by a statement is written."""
-        return self.folder / "views" / f"{name.replace(' ', '_').lower()}.sql"
+        return self.folder / "views" / f"{name.lower()}.sql"
 
     def write_view(self, name: str, text: str) -> Path:
         """Write a view's statement to its file."""

@@ -13,7 +13,7 @@ from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN, render
-from strandline.store.install import Delta
+from strandline.store.deltas import Delta
 from strandline.store.node import Node
 
 

@@ -6,8 +6,10 @@ too: steps that are done are skipped, the one that was running is recognised by 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from strandline.algebra.block import delta_of
@@ -25,15 +27,15 @@ from strandline.propagate.progress import Event, Watcher, nobody
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.sql.render import render
 from strandline.store import layout
-from strandline.store.deltas import write_delta
-from strandline.store.install import Delta, install
+from strandline.store.deltas import Delta, write_delta
+from strandline.store.install import install
 from strandline.store.node import Node
 from strandline.store.tables import committed_version, fill, make_ready
 
 
 def execute(context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher = nobody) -> RefreshReport:
     """Carry out *plan*, which the catalog already knows, from wherever it stands."""
-    return _Run(context, plan, lease, watcher).report()
+    return _Run(context, plan, lease, watcher).run()
 
 
 class _Run:
@@ -54,7 +56,7 @@ class _Run:
             n.name: ViewReport(n.strategy, n.reason, problem=str(n.reason) if n.blocked else None) for n in plan.nodes
         }
 
-    def report(self) -> RefreshReport:
+    def run(self) -> RefreshReport:
         records = {record.id: record for record in self._context.catalog.refreshes.steps(self._plan.id)}
         for place, step in enumerate(self._plan.steps):
             record = records[step.id]
@@ -114,7 +116,8 @@ class _Run:
             return None
         for name in self._context.vdag.nodes[step.subject].inputs:
             if name in self._failed:
-                return f"INPUT_FAILED: {name} could not be refreshed"
+                cause = self._failed[name]
+                return cause if cause.startswith("INPUT_FAILED") else f"INPUT_FAILED: {name}: {cause}"
         return None
 
     def _fail(self, step: Step, message: str) -> None:
@@ -164,13 +167,15 @@ class _Run:
         rows_in = sum(delta.rows for delta in deltas.values())
         bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {"keys": f"{path}-keys"})
         delta = delta_of(node.block, changed, insert_only=plan.insert_only)
+        nothing = {"path": "", "inserted": 0, "deleted": 0, "rows_in": rows_in}
         if delta is None:
-            return {"path": "", "inserted": 0, "deleted": 0, "rows_in": rows_in}
-        if delta.touched_keys is not None and node.block.keys and len(list(node.block.inputs)) > 1:
+            return nothing
+        if delta.touched_keys is not None and node.block.keys and len(delta.terms) * len(node.block.inputs) > 1:
             keys = render(delta.touched_keys, lambda scan: self._context.binding.scan(scan, bound))
             columns = tuple(key.column for key in node.block.keys)
             shown = tables.distinct(keys, columns)
-            self._context.engine.write_parquet(shown, bound.bags["keys"])
+            if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
+                return nothing
             stored = Scan(Bag("keys"), "", columns)
             delta = delta_of(node.block, changed, insert_only=plan.insert_only, stored_keys=stored)
             assert delta is not None
@@ -291,10 +296,12 @@ class _Run:
         before = catalog.states.newest()
         for node in self._context.vdag.nodes.values():
             base = catalog.versions.baseline(node.record.id)
-            if base is None:
-                continue
             report = self._reports.get(node.name)
             kept = before.entries.get(node.name) if before else None
+            if base is None:
+                if kept is not None:
+                    entries.append(replace(kept, problem="its new definition is not filled yet"))
+                continue
             problem = report.problem if report else kept.problem if kept else None
             entries.append(StateEntry(node.name, node.record.id, base.version, base.positions, problem))
         catalog.states.publish(self._plan.id, entries, self._lease)
@@ -312,8 +319,21 @@ def _detail(result: Mapping[str, Any]) -> str:
     return f"+{result.get('inserted', 0)} -{result.get('deleted', 0)} rows"
 
 
+_OWN_ERROR = re.compile(r"\[(NEGATIVE_COUNT|DELETE_WITHOUT_ROW)\][^\n]*")
+_FILE_GONE = re.compile(r"FILE_NOT_FOUND|FileNotFoundException|FAILED_READ_FILE|No such file", re.IGNORECASE)
+
+
 def _message(error: Exception) -> str:
+    """What went wrong, in a line."""
     if isinstance(error, StrandlineError):
         return f"{error.code}: {error.message}"
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = str(error).strip() or type(error).__name__
+    own = _OWN_ERROR.search(text)
+    if own is not None:
+        return own[0][:1000]
+    lines = text.splitlines()
+    java = lines[0].startswith("An error occurred while calling") and len(lines) > 1
+    first = lines[1].removeprefix(": ") if java else lines[0]
+    if _FILE_GONE.search(text):
+        return f"INPUT_GONE: a file of an input was removed meanwhile; refresh again: {first[:500]}"
     return first[:1000]

@@ -17,6 +17,11 @@ from strandline.reasons import Reason
 from strandline.sources.protocol import Position
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def key_of(pin: Json) -> str:
     """A position or version as a text that is equal for equal ones."""
     return json.dumps(pin, sort_keys=True)
@@ -133,8 +138,7 @@ def _explained(node: NodePlan) -> list[str]:
     strategy = "keeps its last state" if node.blocked else node.strategy
     lines = [f"{label}: {strategy} [{node.reason.code}] {node.reason.text}"]
     if node.operators:
-        terms = "1 term" if node.terms == 1 else f"{node.terms} terms"
-        lines.append(f"    operators: {', '.join(node.operators)}; {terms}")
+        lines.append(f"    operators: {', '.join(node.operators)}; {counted(node.terms, 'term')}")
     for relation in node.changed:
         lines.append(f"    changed: {relation}, seen up to {_short(node.pinned.get(relation))}")
     if node.cost is not None and node.cost_full is not None:

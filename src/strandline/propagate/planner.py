@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from strandline.algebra.block import delta_of
-from strandline.algebra.schema import Schema
+from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
 from strandline.cost.model import CostModel, Work
 from strandline.engine.delta_log import DeltaLog, NoSuchTable
@@ -194,7 +194,7 @@ class Planner:
         for name in changed:
             if name in planned and self._seen(name, base.inputs.get(name)) is None:
                 return Reason("INPUT_REBASELINED", f"{name} was defined anew")
-            if name in planned and any("map<" in c.type or "variant" in c.type for c in self._vdag.nodes[name].stored):
+            if name in planned and not all(comparable(c) for c in self._vdag.nodes[name].stored):
                 return Reason("INPUT_REBASELINED", f"{name} was recomputed, and its rows cannot be compared")
         return None
 
@@ -328,8 +328,8 @@ class Planner:
         return found
 
 
-DEFINITION = "definition"
-"""Among the inputs of a version: the fingerprint of the definition it was computed by."""
+DEFINITION = "@definition"
+"""Among the inputs of a version, under a name that no relation has: the fingerprint of its definition then."""
 
 
 def _numbered(steps: list[Step], plan_id: str) -> tuple[Step, ...]:

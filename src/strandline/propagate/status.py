@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from strandline.catalog import Catalog, Json
+from strandline.catalog import Catalog, Json, StateEntry
 from strandline.errors import SourceError
+from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
 
@@ -56,7 +57,9 @@ class Status:
         return asdict(self)
 
 
-def status(catalog: Catalog, vdag: Vdag, sources: Mapping[str, Source], pending: tuple[str, ...]) -> Status:
+def status(
+    catalog: Catalog, vdag: Vdag, sources: Mapping[str, Source], plan: RefreshPlan, pending: tuple[str, ...]
+) -> Status:
     """What the catalog and a look at the sources tell; no Spark job runs."""
     newest = catalog.states.newest()
     leaves, positions, problems = [], {}, {}
@@ -79,7 +82,7 @@ def status(catalog: Catalog, vdag: Vdag, sources: Mapping[str, Source], pending:
         behind: dict[str, int | None] = {}
         for leaf in sorted(shown):
             source, table = leaf.split(".", 1)
-            if leaf in problems:
+            if leaf not in positions:
                 behind[leaf] = None
             elif shown[leaf] == positions[leaf]:
                 behind[leaf] = 0
@@ -98,7 +101,7 @@ def status(catalog: Catalog, vdag: Vdag, sources: Mapping[str, Source], pending:
                 last.get("reason"),
                 last.get("at"),
                 last.get("seconds"),
-                entry.problem if entry else None,
+                _problem(entry, plan, node.name),
             )
         )
     unfinished = catalog.refreshes.unfinished()
@@ -112,6 +115,14 @@ def status(catalog: Catalog, vdag: Vdag, sources: Mapping[str, Source], pending:
     )
 
 
+def _problem(entry: StateEntry | None, plan: RefreshPlan, name: str) -> str | None:
+    """What keeps a view from its newest state now, or did so at the last refresh."""
+    planned = plan.node(name)
+    if planned.blocked:
+        return str(planned.reason)
+    return entry.problem if entry else None
+
+
 def _last_refresh(catalog: Catalog, view: str) -> dict[str, Any]:
     for step, refresh in ((h.step, h.refresh) for h in catalog.refreshes.history(view, 20)):
         if step.kind in ("install", "recompute") and step.status == "done":
@@ -123,6 +134,10 @@ def _last_refresh(catalog: Catalog, view: str) -> dict[str, Any]:
                     "strategy": node["strategy"],
                     "reason": node["reason"]["code"],
                     "at": at.isoformat() if at else None,
-                    "seconds": step.seconds,
+                    "seconds": _seconds(catalog, refresh.id, view),
                 }
     return {}
+
+
+def _seconds(catalog: Catalog, refresh_id: str, view: str) -> float:
+    return sum(step.seconds or 0.0 for step in catalog.refreshes.steps(refresh_id) if step.view == view)

@@ -48,6 +48,10 @@ class MemorySource:
         transactions.append(change)
         return self.position(table)
 
+    def rows(self, table: str) -> list[Row]:
+        """The rows of a table as they are now."""
+        return self._rows(table, len(self._known(table).transactions)).rows()
+
     def tables(self) -> Mapping[str, TableInfo]:
         return {name: table.info for name, table in self._tables.items()}
 

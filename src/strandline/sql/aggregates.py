@@ -47,7 +47,7 @@ class Partials:
                 return Col(self._add("count", argument, where, "bigint"))
             case "min" | "max":
                 return Col(self._add(measure.function, argument, where, measure.type))
-            case "sum" if measure.argument_type in _INTEGERS or _DECIMAL.fullmatch(measure.argument_type):
+            case "sum" if measure.argument_type in _INTEGERS or _adds_exactly(measure.type):
                 counted = self._add("count", argument, where, "bigint")
                 total = self._add("sum", argument, where, measure.type)
                 return _if_any(counted, Col(total))
@@ -121,6 +121,14 @@ def _precision(type_: str) -> tuple[int, int]:
     found = _DECIMAL.fullmatch(type_)
     assert found is not None
     return int(found[1]), int(found[2])
+
+
+def _adds_exactly(type_: str) -> bool:
+    """Whether sums of this type can be added and subtracted: Spark gives up scale beyond six where 38 digits are full."""
+    if not _DECIMAL.fullmatch(type_):
+        return False
+    precision, scale = _precision(type_)
+    return precision < 38 or scale <= 6
 
 
 def _divides_exactly(type_: str) -> bool:

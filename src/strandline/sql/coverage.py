@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from strandline.algebra.schema import Column
+from strandline.algebra.schema import Column, comparable
 from strandline.reasons import Reason
 from strandline.sql.functions import GENERATORS, NON_DETERMINISTIC, function_name
 from strandline.sql.statements import Query
@@ -55,5 +55,5 @@ def check_expression(query: Query, node: exp.Expr) -> None:
 
 def check_comparable(column: Column) -> None:
     """Raise Uncovered for a type whose values Spark cannot compare or group by."""
-    if "map<" in column.type or "variant" in column.type:
+    if not comparable(column):
         raise Uncovered("TYPE_NOT_COMPARABLE", f"column {column.name} is a {column.type}")

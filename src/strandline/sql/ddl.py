@@ -207,6 +207,9 @@ class _Header:
         if not name.replace("_", "a").replace(" ", "a").replace("-", "a").isalnum():
             self.at -= 1
             self._fail("the name of a view holds letters, digits, _, - and spaces only")
+        if name.lower().startswith("block "):
+            self.at -= 1
+            self._fail("names that start with `block ` are kept for hidden blocks")
         return name
 
     def _string(self, what: str) -> str:

@@ -5,6 +5,8 @@ Source: the built-in functions of Apache Spark 4.1.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from strandline.sql.spans import span
@@ -38,31 +40,44 @@ RECOMPUTED = _words(
 
 OTHER_AGGREGATES = _words(
     """
-    any_value approx_count_distinct approx_percentile array_agg bitmap_construct_agg bitmap_or_agg
-    collect_list collect_set count_min_sketch first first_value grouping grouping_id histogram_numeric
-    hll_sketch_agg hll_union_agg last last_value listagg max_by min_by mode percentile_approx percentile_cont
-    percentile_disc string_agg
+    any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
+    array_agg bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set count_min_sketch first
+    first_value grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint
+    kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float last
+    last_value listagg max_by min_by mode percentile_approx percentile_cont percentile_disc string_agg
+    theta_intersection_agg theta_sketch_agg theta_union_agg
     """
 )
 
 GENERATORS = _words(
     """
-    explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple
+    explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple window session_window
     """
 )
+"""Functions that make several rows of one, or, as sessions do, one of several."""
+
+_HEAD = re.compile(r"`?(\w+)`?(?:\s|/\*.*?\*/|--[^\n]*\n)*(?:\(|$)", re.DOTALL)
 
 
 def function_name(query: Query, node: exp.Expr) -> str | None:
     """The name of the function that *node* calls, as the user wrote it, in lower case.
 
-    A call with FILTER is one node: the position of the bare call inside it is not kept.
+    A call with FILTER, WITHIN GROUP or IGNORE NULLS is one node: the position of the bare call inside it is not kept.
     """
-    called = isinstance(node, exp.Func) and not isinstance(node, exp.Binary | exp.Connector)
-    if "span" not in node.meta or not (called or isinstance(node, exp.Filter)):
+    if "span" not in node.meta or not _is_call(node):
         return None
     start, end = span(node)
-    head = query.text[start:end].split("(", 1)[0].strip().strip("`").lower()
-    return head if head.replace("_", "a").isalnum() else None
+    head = _HEAD.match(query.text[start:end])
+    name = None if head is None else head[1].lower()
+    return None if isinstance(node, exp.Cast) and name not in ("cast", "try_cast") else name
+
+
+def _is_call(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls | exp.AggFunc):
+        return True
+    if isinstance(node, exp.Any):
+        return not isinstance(node.parent, exp.Like | exp.ILike)
+    return isinstance(node, exp.Func) and not isinstance(node, exp.Binary | exp.Connector)
 
 
 def is_aggregate(query: Query, node: exp.Expr) -> bool:

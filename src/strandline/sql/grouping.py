@@ -13,11 +13,11 @@ from strandline.algebra.schema import Column, Schema
 from strandline.sql.aggregates import Measure, Partials
 from strandline.sql.coverage import Uncovered, check_comparable, check_expression, only
 from strandline.sql.functions import DECOMPOSED, RECOMPUTED, function_name, is_aggregate
-from strandline.sql.names import places
+from strandline.sql.names import places, quoted
 from strandline.sql.render import scalar_sql
 from strandline.sql.scopes import Replacement, Scope, expression
 from strandline.sql.shapes import Shape, storable
-from strandline.sql.spans import span
+from strandline.sql.spans import span, tokenize
 from strandline.sql.statements import Query
 
 Types = Callable[[str, Schema], Schema]
@@ -179,16 +179,31 @@ class Grouping:
         return f"__key_{len(keys) + 1}"
 
     def _signature(self, node: exp.Expr) -> str:
-        """A text that is equal for equal expressions, however their columns are written."""
-        copy = node.copy()
-        for column in list(copy.find_all(exp.Column)):
+        """A text that is equal for equal expressions, however their columns, spaces and letters are written.
+
+        It is made of the user's tokens: printed from the tree, different functions may come out the same.
+        """
+        start, end = span(node)
+        columns: dict[int, tuple[int, str]] = {}
+        for column in node.find_all(exp.Column):
             found = None if isinstance(column.this, exp.Star) else self.scope.resolve(column)
-            if found is not None and len(column.parts) <= 2:
-                plain = exp.to_identifier(found[0].name, quoted=True)
-                if column is copy:
+            if found is not None:
+                columns[found[1][0] - start] = (found[1][1] - start, found[0].name)
+                if found[1] == (start, end):
                     return found[0].name
-                column.replace(plain)
-        return copy.sql(dialect="spark", normalize=True, comments=False)
+        words: list[str] = []
+        last = 0
+        text = self.query.text[start:end]
+        for token in tokenize(text, self.query.file):
+            if token.start < last:
+                continue
+            if token.start in columns:
+                last, name = columns[token.start]
+                words.append(quoted(name))
+            else:
+                written = text[token.start : token.end + 1]
+                words.append(written.lower() if written.isidentifier() else written)
+        return " ".join(words)
 
     def _measure(self, node: exp.Expr) -> Measure:
         call, where = node, None
@@ -199,14 +214,13 @@ class Grouping:
         assert name is not None
         if isinstance(call.this, exp.Order) or call.find(exp.Order, exp.IgnoreNulls, exp.RespectNulls) is not None:
             raise Uncovered("ORDER_DEPENDENT", f"{name}() takes its rows in an order")
-        distinct = isinstance(call.this, exp.Distinct)
+        distinct = call.find(exp.Distinct) is not None
         text = self._inner(node)
         argument: Scalar | None = None
-        single = not call.expressions and not call.args.get("expression")
-        if name in DECOMPOSED and not distinct and single and not isinstance(call.this, exp.Star):
-            argument = self._inner(call.this)
-        elif name in DECOMPOSED and isinstance(call.this, exp.Star):
-            argument = None
+        arguments = _arguments(call)
+        if name in DECOMPOSED and not distinct and len(arguments) == 1:
+            if not isinstance(arguments[0], exp.Star):
+                argument = self._inner(arguments[0])
         elif distinct or name in RECOMPUTED or name in DECOMPOSED:
             return Measure("opaque", None, None, True, text)
         elif name in _ORDER_DEPENDENT:
@@ -244,6 +258,11 @@ class Grouping:
         for place, measure in enumerate(typed):
             check_comparable(Column(f"of aggregate {place + 1}", measure.type))
         return typed_keys, typed
+
+
+def _arguments(call: exp.Expr) -> list[exp.Expr]:
+    first = [] if isinstance(call, exp.Anonymous) else [call.this, call.args.get("expression")]
+    return [argument for argument in (*first, *call.expressions) if argument is not None]
 
 
 def _aggregate_calls(query: Query, node: exp.Expr) -> list[exp.Expr]:

@@ -79,7 +79,7 @@ class SelectCompiler:
 
     def check_names(self) -> None:
         """Raise SqlError if a column name is unknown or ambiguous, as far as the query is covered."""
-        with contextlib.suppress(Uncovered, ValueError):
+        with contextlib.suppress(Uncovered, ValueError, LookupError):
             self._shape(self._query.tree, {})
 
     def _shape(self, tree: exp.Expr, ctes: Ctes) -> Shape:
@@ -156,7 +156,9 @@ class SelectCompiler:
         if tree.args.get("having") is not None:
             raise Uncovered("CLAUSE", "HAVING without aggregates is not yet maintained incrementally")
         outputs = grouping.plain_outputs()
-        typed = self._types(_select_list(outputs, body.columns), body.columns)
+        # The column behind the list makes Spark refuse an aggregate that is not known here: it would not be linear.
+        items = f"{_select_list(outputs, body.columns)}, {quoted(body.columns[0].name)} AS __row"
+        typed = self._types(items, body.columns)[: len(outputs)]
         plan = Project(body, tuple(Output(c, value) for c, (_, value) in zip(typed, outputs, strict=True)))
         return distinct(plan) if is_distinct else Shape(plan)
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from strandline.algebra.schema import Schema, names
 from strandline.engine.session import Engine
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
-from strandline.store.install import Delta
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A stored delta of a node: where its unit rows are, and what was counted when it was written."""
+
+    path: str
+    inserted: int
+    deleted: int
+
+    @property
+    def rows(self) -> int:
+        return self.inserted + self.deleted
 
 
 def write_delta(engine: Engine, sql: str, columns: Schema, path: str) -> Delta:
     """Store the unit rows of *sql* at *path* and count them."""
-    engine.write_parquet(f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({sql})", path)
-    return counted(engine, path)
-
-
-def counted(engine: Engine, path: str) -> Delta:
-    """The stored delta at *path*."""
+    if not engine.write_parquet(f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({sql})", path):
+        return Delta(path, 0, 0)
     inserted, deleted = engine.rows(
         f"SELECT coalesce(sum(CASE WHEN {SIGN} > 0 THEN 1 ELSE 0 END), 0), "
         f"coalesce(sum(CASE WHEN {SIGN} < 0 THEN 1 ELSE 0 END), 0) FROM parquet.{quoted(path)}"

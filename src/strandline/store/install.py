@@ -17,6 +17,7 @@ from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.sql.names import literal, quoted, quoted_list
 from strandline.sql.render import SIGN
+from strandline.store.deltas import Delta
 from strandline.store.node import Node
 
 Method = Literal["none", "append", "overwrite", "delete+append", "merge"]
@@ -30,19 +31,6 @@ FEW_KEYS = 500
 MISSING_ROW = "[DELETE_WITHOUT_ROW]"
 
 _BOUNDED = ("tinyint", "smallint", "int", "bigint", "date", "string")
-
-
-@dataclass(frozen=True)
-class Delta:
-    """A stored delta of a node: where its unit rows are, and what was counted when it was written."""
-
-    path: str
-    inserted: int
-    deleted: int
-
-    @property
-    def rows(self) -> int:
-        return self.inserted + self.deleted
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,7 @@ def _whole(node: Node, delta: Delta, baseline: int) -> str:
     shown = quoted_list(names(node.stored))
     old = tables.select(node.path, baseline, node.stored)
     signed = f"SELECT *, 1 AS {SIGN} FROM ({old}) UNION ALL {tables.stored_delta(delta.path, node.stored)}"
-    missing = _raise(f"{MISSING_ROW} {node.name}: the delta deletes a row that the table does not hold")
+    missing = _raise(node, f"sum({SIGN})")
     return (
         f"SELECT {shown} FROM (SELECT {shown}, sum({SIGN}) AS __copies FROM ({signed}) GROUP BY {shown} "
         f"HAVING CASE WHEN sum({SIGN}) < 0 THEN {missing} ELSE sum({SIGN}) > 0 END) "
@@ -113,8 +101,10 @@ def _whole(node: Node, delta: Delta, baseline: int) -> str:
     )
 
 
-def _raise(message: str) -> str:
-    return f"CAST(raise_error({literal(message)}) AS BOOLEAN)"
+def _raise(node: Node, count: str) -> str:
+    """Fail; the text depends on *count*, so that no engine computes the error before it knows whether it is needed."""
+    message = f"{MISSING_ROW} {node.name}: the delta deletes a row that the table does not hold; left over: "
+    return f"CAST(raise_error({literal(message)} || CAST({count} AS STRING)) AS BOOLEAN)"
 
 
 def _literal_key(node: Node) -> Column | None:
@@ -188,7 +178,7 @@ def _merge_rows(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
         f"ON {_same('w', 't', columns)}{bounds} "
         f"GROUP BY {', '.join(f'w.{quoted(c)}' for c in columns)}, w.__gone"
     )
-    missing = _raise(f"{MISSING_ROW} {node.name}: the delta deletes a row that the table does not hold")
+    missing = _raise(node, "__present - __gone")
     kept = f"CASE WHEN __present < __gone THEN {missing} ELSE __present > __gone END"
     staying = (
         f"SELECT {shown}, 'I' AS __op FROM (SELECT * FROM ({present}) WHERE {kept}) "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def new_location(name: str, kind: str) -> str:
     """A place for the table of a new view or block; never one that was used before."""
-    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name.lower()).removeprefix("block_")
+    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name.lower())
     return f"{'blocks' if kind == 'block' else 'views'}/{plain}-{uuid.uuid4().hex[:8]}"
 
 

@@ -55,6 +55,17 @@ class Node:
     def policy(self) -> str:
         return str(self.record.options.get("policy", "AUTO"))
 
+    @property
+    def cluster_by(self) -> tuple[str, ...]:
+        listed: Any = self.record.options.get("cluster_by", [])
+        return tuple(listed)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties that the user asked for."""
+        asked: Any = self.record.options.get("properties", {})
+        return dict(asked)
+
     def uses(self, leaf: str) -> Schema:
         """The columns of a leaf that the node reads, with the types they had when it was defined."""
         if self.block is None:

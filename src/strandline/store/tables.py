@@ -18,8 +18,8 @@ from strandline.store.node import Node
 def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -> int:
     """Make the rows of *sql* the contents of the node's table, which is made if it is not there; its new version."""
     log = DeltaLog(node.path, engine.storage_options)
-    rows = f"SELECT {quoted_list(names(node.stored))} FROM ({sql})"
-    properties = retention(keep_states)
+    rows = f"SELECT {quoted_list(names(node.stored))} FROM ({sql}){_layout(node)}"
+    properties = retention(keep_states) | node.properties
     if engine.capabilities.deletion_vectors and (node.block is None or node.block.keys or not node.block.grouped):
         properties["delta.enableDeletionVectors"] = "true"
     if not log.exists():
@@ -29,6 +29,13 @@ def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -
         log.create(engine.schema_json(rows), retention(keep_states), step_id)
     engine.write_delta(rows, node.path, "overwrite", last_commit(step_id))
     return log.version()
+
+
+def _layout(node: Node) -> str:
+    """Rows are laid out by write order, as CLUSTER BY says, so that Delta can skip files."""
+    stored = {name.lower(): name for name in names(node.stored)}
+    wanted = [stored[name.lower()] for name in node.cluster_by if name.lower() in stored]
+    return f" SORT BY {quoted_list(wanted)}" if wanted else ""
 
 
 def retention(keep_states: str) -> dict[str, str]:

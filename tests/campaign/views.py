@@ -1,0 +1,51 @@
+"""Random views through random changes on Spark: the incremental result equals recomputation.
+
+``python -m tests.campaign.views [VIEWS] [SEED]``
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from strandline import Warehouse
+from strandline.engine.session import Engine
+from tests.campaign.random_sql import Generator
+from tests.warehouse.shop import assert_verified
+
+
+def run(folder: Path, engine: Engine, seed: int, views: int, rounds: int) -> dict[str, int]:
+    """Create *views* views, change the tables *rounds* times, verify each time; how often each strategy was taken."""
+    generator = Generator(seed)
+    source = generator.source()
+    taken: dict[str, int] = {}
+    with Warehouse.open(folder, spark=engine.spark) as warehouse:
+        warehouse.attach(source)
+        for number in range(views):
+            query = generator.view(f"v{number}")
+            warehouse.sql(f"CREATE MATERIALIZED VIEW v{number} REFRESH POLICY INCREMENTAL STRICT AS {query}")
+        for _ in range(rounds):
+            generator.change(source)
+            report = warehouse.refresh()
+            assert report.ok, {name: view.problem for name, view in report.views.items()}
+            for view in report.views.values():
+                taken[view.strategy] = taken.get(view.strategy, 0) + 1
+            assert_verified(warehouse)
+    return taken
+
+
+def main(views: int, seed: int) -> None:
+    engine = Engine(settings={"spark.driver.memory": "2g"})
+    began, batch = time.monotonic(), 5
+    for number in range(0, views, batch):
+        with tempfile.TemporaryDirectory(prefix="strandline-views-") as folder:
+            taken = run(Path(folder) / "project", engine, seed + number, batch, rounds=2)
+        print(f"{number + batch}/{views} views {time.monotonic() - began:6.0f} s  {taken}", flush=True)
+    engine.close()
+    print(f"{views} random views, 2 rounds of changes each: every one equals its recomputation")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
