@@ -1,6 +1,8 @@
 # `make help` lists the targets.
 
 PYTHON ?= python3
+# Test processes; each has one Spark session.
+WORKERS ?= 2
 UV_VERSION := 0.13.7
 
 VENV := .venv
@@ -22,7 +24,7 @@ demo: setup ## Run the demonstration
 	@$(BIN)/strandline demo
 
 test: setup ## Run the tests (ARGS=... goes to pytest)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: setup ## Check style, types and import rules
 	@$(BIN)/ruff check

@@ -37,7 +37,7 @@ from strandline.propagate.verify import Verification, verify
 from strandline.sources.adapters import adapter
 from strandline.sources.protocol import Source
 from strandline.sql import ddl
-from strandline.sql.names import choices, literal
+from strandline.sql.names import choices, literal, quoted
 from strandline.sql.references import replaced
 from strandline.sql.relations import Relation
 from strandline.sql.statements import (
@@ -187,7 +187,10 @@ class Warehouse:
 
     def plan(self, *names: str, full: bool = False) -> RefreshPlan:
         """What a refresh of *names*, or of everything, would do now. It only looks; no Spark job runs."""
-        plan = self._planner().plan(self._named(names), self._named(names) if full else ())
+        declared = {view.create.name.lower() for view in self._pending() if view.change == "new"}
+        known = [name for name in names if name.lower() not in declared]
+        wanted = self._named(known) if known or not names else []
+        plan = self._planner().plan(wanted, wanted if full else ())
         return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines())
 
     def refresh(
@@ -214,7 +217,7 @@ class Warehouse:
             plan = self._planner().plan(self._named(names), self._named(names) if full else ())
             if plan.empty:
                 return self._nothing_done(plan)
-        with self._changing("refresh", wait) as (lease, resumed):
+        with self._changing("refresh", wait, watcher) as (lease, resumed):
             if plans:
                 plan = self._still_good(plans[0])
             else:
@@ -239,14 +242,29 @@ class Warehouse:
 
     def verify(self, name: str) -> Verification:
         """Compare a view with its query, run as written over the inputs that the newest state shows."""
+        current = self._node(name)
         state = self._state(None, None)
         entry = self._entry(name, state)
         record = self._catalog.views.by_id(entry.view_id)
         assert record is not None
         node = node_of(record, self._project.warehouse_root)
-        with self._engine.step(node.name, "verify", small=self._planner().is_small([self._node(name).name])):
+        with self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])):
             recomputed = self._context().as_written(node, self._seen(node, entry.version))
             return verify(self._engine, node.name, state.number, node.visible, node.select(entry.version), recomputed)
+
+    def export_views(self, schema: str) -> list[str]:
+        """Make each view readable in a schema of Spark's catalog, as the newest state shows it; the names made.
+
+        Other programs of the same catalog then see published states, never a table in the middle of a refresh.
+        """
+        newest = self._state(None, None)
+        made = []
+        for name in self.views():
+            if name in newest.entries:
+                made.append(f"{schema}.{name}")
+                select = self._entry_select(newest.entries[name])
+                self._engine.run(f"CREATE OR REPLACE VIEW {quoted(schema)}.{quoted(name)} AS {select}")
+        return made
 
     def states(self) -> tuple[StateRecord, ...]:
         """The published states, newest first."""
@@ -345,7 +363,10 @@ class Warehouse:
                 f"view {create.name} exists with another definition; use CREATE OR REPLACE to change it.",
                 origin=create.origin,
             )
-        with self._changing(f"create {create.name}") as (lease, resumed), self._taken_back_on_error(create.name):
+        with (
+            self._changing(f"create {create.name}", watcher=watcher) as (lease, resumed),
+            self._taken_back_on_error(create.name),
+        ):
             file = self._project.view_file(create.name)
             shown = replace(create, origin=replace(create.origin, file=f"views/{file.name}"))
             self._apply_view(PendingView("changed" if known else "new", shown))
@@ -496,6 +517,7 @@ class Warehouse:
         return pins
 
     def _named(self, names: Sequence[str]) -> list[str]:
+        """The views meant, in their own spelling; one that only a file declares is known as soon as it is applied."""
         return [self._node(name).name for name in names] if names else self.views()
 
     def _vdag(self) -> Vdag:
@@ -521,20 +543,20 @@ class Warehouse:
         return Context(self._catalog, self._engine, self._vdag(), self._sources, relations, root, keep)
 
     @contextmanager
-    def _changing(self, purpose: str, wait: float = 0) -> Iterator[tuple[Lease, str | None]]:
+    def _changing(self, purpose: str, wait: float = 0, watcher: Watcher = nobody) -> Iterator[tuple[Lease, str | None]]:
         """Within, nobody else changes the warehouse; what a crashed refresh left is finished first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
-            resumed = self._finish_crashed(lease)
+            resumed = self._finish_crashed(lease, watcher)
             self._apply_source_files()
             yield lease, resumed
 
-    def _finish_crashed(self, lease: Lease) -> str | None:
+    def _finish_crashed(self, lease: Lease, watcher: Watcher) -> str | None:
         unfinished = self._catalog.refreshes.unfinished()
         if unfinished is None:
             return None
         fence(json.loads(self._catalog.settings.get(_PROCESSES) or "[]"))
         self._note_processes()
-        execute(self._context(), RefreshPlan.from_dict(unfinished.plan), lease)
+        execute(self._context(), RefreshPlan.from_dict(unfinished.plan), lease, watcher)
         return unfinished.id
 
     def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: str | None) -> RefreshReport:

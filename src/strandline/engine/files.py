@@ -1,10 +1,12 @@
-"""Files below a path, wherever it is."""
+"""Stored Parquet files, looked at without Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
@@ -13,6 +15,23 @@ def has_parquet(path: str, storage_options: Mapping[str, str] | None = None) -> 
     """Whether a Parquet file lies directly below *path*: an engine may write none for a result without rows."""
     if "://" not in path:
         return any(Path(path).glob("*.parquet"))
-    filesystem = fs.PyFileSystem(DeltaStorageHandler(path, dict(storage_options or {}) or None))
-    found = filesystem.get_file_info(fs.FileSelector("", recursive=False))
+    found = _filesystem(path, storage_options).get_file_info(fs.FileSelector("", recursive=False))
     return any(str(info.path).endswith(".parquet") for info in found)
+
+
+def count_signs(path: str, sign: str, storage_options: Mapping[str, str] | None = None) -> tuple[int, int]:
+    """How many rows of the files at *path* have a positive *sign*, and how many a negative one."""
+    if "://" in path:
+        stored = ds.dataset("", format="parquet", filesystem=_filesystem(path, storage_options))
+    else:
+        stored = ds.dataset(path, format="parquet")
+    positive = negative = 0
+    for batch in stored.to_batches(columns=[sign]):
+        above = pc.sum(pc.greater(batch.column(0), 0)).as_py() or 0
+        positive += above
+        negative += batch.num_rows - above
+    return positive, negative
+
+
+def _filesystem(path: str, storage_options: Mapping[str, str] | None) -> fs.PyFileSystem:
+    return fs.PyFileSystem(DeltaStorageHandler(path, dict(storage_options or {}) or None))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -62,6 +65,7 @@ class Engine:
         self._settings = dict(settings or {})
         self._own: SparkSession | None = None
         self._worker: SparkSession | None = None
+        self._scratch: str | None = None
         self.storage_options = dict(storage_options or {})
 
     @property
@@ -172,6 +176,9 @@ class Engine:
         if self._own is not None:
             self._own.stop()
         self._own = self._worker = None
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
 
     def _set(self, name: str, value: str) -> None:
         if self._worker is not None and self._worker is not self._given:
@@ -205,12 +212,19 @@ class Engine:
                 "the Delta jars are not here; run `python -m strandline.engine.jars` once, with a network.",
             )
         builder = SparkSession.builder.appName("strandline").config("spark.jars", ",".join(jars))
-        options = {"spark.master": "local[*]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"}
+        self._scratch = tempfile.mkdtemp(prefix="strandline-spark-")
+        options = {
+            "spark.master": "local[*]",
+            "spark.driver.memory": "2g",
+            "spark.sql.shuffle.partitions": "4",
+            "spark.sql.warehouse.dir": f"{self._scratch}/tables",
+        }
         for name, value in {**_DEFAULTS, **options, **self._settings}.items():
             builder = builder.config(name, value)
-        file, log = tempfile.mkstemp(prefix="strandline-spark-", suffix=".log")
+        log = f"{self._scratch}/spark.log"
+        file = os.open(log, os.O_WRONLY | os.O_CREAT)
         try:
-            with _standard_error_to(file):
+            with _standard_error_to(file), _keeping_interrupt_handler():
                 return builder.getOrCreate()
         except Exception as error:
             raise EngineError(
@@ -239,6 +253,17 @@ def _standard_error_to(file: int) -> Iterator[None]:
     finally:
         os.dup2(before, 2)
         os.close(before)
+
+
+@contextlib.contextmanager
+def _keeping_interrupt_handler() -> Iterator[None]:
+    """PySpark installs a handler for Ctrl-C that can swallow it; whoever started us keeps theirs."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

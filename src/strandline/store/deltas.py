@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strandline.algebra.schema import Schema, names
+from strandline.engine.files import count_signs
 from strandline.engine.session import Engine
-from strandline.sql.names import quoted, quoted_list
+from strandline.sql.names import quoted_list
 from strandline.sql.render import SIGN
 
 
@@ -27,8 +28,4 @@ def write_delta(engine: Engine, sql: str, columns: Schema, path: str) -> Delta:
     """Store the unit rows of *sql* at *path* and count them."""
     if not engine.write_parquet(f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({sql})", path):
         return Delta(path, 0, 0)
-    inserted, deleted = engine.rows(
-        f"SELECT coalesce(sum(CASE WHEN {SIGN} > 0 THEN 1 ELSE 0 END), 0), "
-        f"coalesce(sum(CASE WHEN {SIGN} < 0 THEN 1 ELSE 0 END), 0) FROM parquet.{quoted(path)}"
-    )[0]
-    return Delta(path, int(inserted), int(deleted))
+    return Delta(path, *count_signs(path, SIGN, engine.storage_options))

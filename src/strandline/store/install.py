@@ -22,7 +22,7 @@ from strandline.store.node import Node
 
 Method = Literal["none", "append", "overwrite", "delete+append", "merge"]
 
-TINY_ROWS = 20_000
+TINY_ROWS = 100_000
 """Up to here a table is overwritten: cheaper than finding the rows to change."""
 
 FEW_KEYS = 500
