@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from strandline.algebra.block import delta_of
-from strandline.algebra.schema import names
-from strandline.catalog import Catalog, HistoryEntry, Json, Lease, StateEntry, StateRecord
+from strandline.algebra.schema import Schema
+from strandline.algebra.schema import names as names_of
+from strandline.catalog import Catalog, HistoryEntry, Lease, StateEntry, StateRecord
 from strandline.cost.model import FIXED
 from strandline.define.files import PendingView, pending_views, same_definition, views_without_file
 from strandline.define.relations import KnownRelations
-from strandline.define.views import Definitions, unknown_view
+from strandline.define.sources import DeclaredSources
+from strandline.define.views import Definitions, create_of, unknown_view
+from strandline.define.widening import retyped, widens
 from strandline.engine.fence import fence
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
-from strandline.project.folder import Project, source_config
+from strandline.project.folder import Project
 from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
 from strandline.propagate.plan import RefreshPlan, counted
 from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
+from strandline.propagate.published import Published
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.status import Status, status
 from strandline.propagate.vdag import Vdag
 from strandline.propagate.verify import Verification, verify
-from strandline.sources.adapters import adapter
 from strandline.sources.protocol import Source
 from strandline.sql import ddl
-from strandline.sql.names import choices, literal, quoted
+from strandline.sql.names import literal, quoted
 from strandline.sql.references import replaced
 from strandline.sql.relations import Relation
 from strandline.sql.statements import (
@@ -66,9 +68,9 @@ class Warehouse:
         self._project = project
         self._engine = engine
         self._catalog = catalog
-        self._attached: dict[str, Source] = {}
-        self._sources: dict[str, Source] = {}
-        self._load_sources()
+        self._declared = DeclaredSources(project, catalog, engine)
+        self._sources = self._declared.adapters
+        self._published = Published(catalog, engine, project.warehouse_root)
 
     @classmethod
     def open(cls, path: str | Path, *, spark: SparkSession | None = None, remote: str | None = None) -> Warehouse:
@@ -106,46 +108,32 @@ class Warehouse:
 
     def add_source(self, name: str, *, kind: str, **config: Any) -> None:
         """Declare a source. The same declaration twice changes nothing; another one is an error."""
-        self._check_source_name(name)
-        declared = self._declared(name, {"kind": kind, **config})
-        known = self._catalog.sources.get(name)
-        if known is not None:
-            if dict(known.config) == declared:
-                return
-            differing = sorted(k for k in {*known.config, *declared} if known.config.get(k) != declared.get(k))
-            raise SourceError(
-                "SOURCE_EXISTS",
-                f"source {name} is declared with another {', '.join(differing)}; use alter_source to change it.",
-            )
-        self._apply_source(name, declared)
+        declared = self._declared.to_add(name, {"kind": kind, **config})
+        if declared is not None:
+            self._apply_source(name, declared)
 
     def alter_source(self, name: str, **changes: Any) -> None:
         """Change a source's declaration: more tables, another path."""
-        known = self._catalog.sources.get(name)
-        if known is None:
-            raise self._unknown_source(name)
-        self._apply_source(name, self._declared(name, {**known.config, **changes}))
+        self._apply_source(name, self._declared.to_alter(name, changes))
 
     def remove_source(self, name: str) -> None:
         """Forget a source that no view reads."""
-        if self._catalog.sources.get(name) is None:
-            raise self._unknown_source(name)
-        leaves = [leaf.name for leaf in self._catalog.leaves.all() if leaf.source == name]
+        self._declared.known(name)
+        leaves = self._declared.leaves(name)
         users = sorted({user for leaf in leaves for user in self._definitions().users_of(leaf)})
         if users:
             raise SourceError("SOURCE_IN_USE", f"source {name} is read by {', '.join(users)}; drop them first.")
         with self._changing(f"remove source {name}"):
-            for leaf in leaves:
-                self._catalog.leaves.remove(leaf)
-            self._catalog.sources.remove(name)
-            self._project.remove_source(name)
-        del self._sources[name]
+            self._declared.remove(name)
 
     def attach(self, source: Source) -> None:
         """Take a source that this program made, for as long as this warehouse is open."""
-        self._attached[source.name] = source
-        self._catalog.sources.put(source.name, source.kind, {"kind": source.kind})
-        self._sources[source.name] = source
+        self._declared.attach(source)
+
+    def _apply_source(self, name: str, config: dict[str, Any]) -> None:
+        source = self._declared.reachable(name, config)
+        with self._changing(f"declare source {name}"):
+            self._declared.apply(name, config, source)
 
     # SQL
 
@@ -215,7 +203,7 @@ class Warehouse:
         pending = self._pending()
         if not plans and not pending and self._catalog.refreshes.unfinished() is None:
             plan = self._planner().plan(self._named(names), self._named(names) if full else ())
-            if plan.empty:
+            if plan.empty and not any(node.blocked for node in plan.nodes):
                 return self._nothing_done(plan)
         with self._changing("refresh", wait, watcher) as (lease, resumed):
             if plans:
@@ -229,6 +217,7 @@ class Warehouse:
                             "`strandline refresh --accept`.",
                         )
                     self._apply_view(view)
+                self._follow_types(names if full else [])
                 plan = self._planner().plan(self._named(names), self._named(names) if full else ())
             if plan.empty:
                 return self._nothing_done(plan, resumed)
@@ -238,18 +227,16 @@ class Warehouse:
 
     def read(self, name: str, *, state: int | None = None, as_of: str | datetime | None = None) -> DataFrame:
         """A view as a published state shows it: the newest, the one numbered *state*, or the newest at a time."""
-        return self._engine.query(self._entry_select(self._entry(name, self._state(state, as_of))))
+        return self._engine.query(self._published.select(self._entry(name, self._published.state(state, as_of))))
 
     def verify(self, name: str) -> Verification:
         """Compare a view with its query, run as written over the inputs that the newest state shows."""
         current = self._node(name)
-        state = self._state(None, None)
+        state = self._published.state()
         entry = self._entry(name, state)
-        record = self._catalog.views.by_id(entry.view_id)
-        assert record is not None
-        node = node_of(record, self._project.warehouse_root)
+        node = self._published.node(entry)
         with self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])):
-            recomputed = self._context().as_written(node, self._seen(node, entry.version))
+            recomputed = self._context().as_written(node, self._published.seen(node, entry.version))
             return verify(self._engine, node.name, state.number, node.visible, node.select(entry.version), recomputed)
 
     def export_views(self, schema: str) -> list[str]:
@@ -257,12 +244,12 @@ class Warehouse:
 
         Other programs of the same catalog then see published states, never a table in the middle of a refresh.
         """
-        newest = self._state(None, None)
+        newest = self._published.state()
         made = []
         for name in self.views():
             if name in newest.entries:
                 made.append(f"{schema}.{name}")
-                select = self._entry_select(newest.entries[name])
+                select = self._published.select(newest.entries[name])
                 self._engine.run(f"CREATE OR REPLACE VIEW {quoted(schema)}.{quoted(name)} AS {select}")
         return made
 
@@ -284,74 +271,6 @@ class Warehouse:
         return status(self._catalog, self._vdag(), self._sources, plan, self._pending_lines())
 
     # Inside
-
-    def _load_sources(self) -> None:
-        """Sources as their files declare them; one without a file stays as the catalog knows it."""
-        known = {record.name: record.config for record in self._catalog.sources.all() if record.kind != "memory"}
-        for name, config in {**known, **self._declared_sources()}.items():
-            self._check_source_name(name)
-            self._sources[name] = self._adapter(name, config)
-
-    def _declared_sources(self) -> dict[str, dict[str, Any]]:
-        return {name: config.model_dump(exclude_defaults=True) for name, config in self._project.sources().items()}
-
-    def _apply_source_files(self) -> None:
-        """What source files say becomes what is applied."""
-        for name, config in self._declared_sources().items():
-            known = self._catalog.sources.get(name)
-            if known is None or dict(known.config) != config:
-                self._catalog.sources.put(name, config["kind"], config)
-                self._note_locations(name, self._sources[name])
-
-    def _note_locations(self, name: str, source: Source) -> None:
-        """Tables that views read may now lie elsewhere."""
-        tables = source.tables()
-        for leaf in self._catalog.leaves.all():
-            if leaf.source == name and leaf.table in tables:
-                self._catalog.leaves.put(
-                    name,
-                    leaf.table,
-                    location=tables[leaf.table].location,
-                    columns=leaf.columns,
-                    key=leaf.key,
-                    position=leaf.position,
-                    note=leaf.note,
-                )
-
-    def _adapter(self, name: str, config: Mapping[str, Any]) -> Source:
-        known = self._catalog.sources.get(name)
-        applied = known is not None and dict(known.config) == dict(config)
-        located = {
-            leaf.table: leaf.location
-            for leaf in self._catalog.leaves.all()
-            if applied and leaf.source == name and leaf.location
-        }
-        resolved = dict(config)
-        if config.get("path") and "://" not in config["path"]:
-            resolved["path"] = str((self._project.folder / config["path"]).resolve())
-        return adapter(name, resolved, self._engine, located if config.get("tables") else {})
-
-    def _declared(self, name: str, config: dict[str, Any]) -> dict[str, Any]:
-        return source_config(config, f"sources/{name}.yml").model_dump(exclude_defaults=True)
-
-    def _apply_source(self, name: str, config: dict[str, Any]) -> None:
-        source = self._adapter(name, config)
-        source.check()
-        with self._changing(f"declare source {name}"):
-            self._project.write_source(name, config)
-            self._catalog.sources.put(name, config["kind"], config)
-            self._note_locations(name, source)
-        self._sources[name] = source
-
-    def _check_source_name(self, name: str) -> None:
-        if not name.isidentifier():
-            raise SourceError(
-                "BAD_SOURCE_NAME",
-                f"{name!r} cannot name a source; use letters, digits and _, not starting with a digit.",
-            )
-
-    def _unknown_source(self, name: str) -> SourceError:
-        return SourceError("UNKNOWN_SOURCE", f"there is no source {name}; there are: {choices(self._sources, name)}.")
 
     def _create(self, create: CreateView, text: str, watcher: Watcher) -> RefreshReport | None:
         known = self._catalog.views.get(create.name)
@@ -411,6 +330,23 @@ class Warehouse:
         else:
             definitions.redefine(definition)
 
+    def _follow_types(self, rebaselined: Sequence[str]) -> None:
+        """Compile views anew whose source columns have wider types now, or others and a full refresh is asked for."""
+        vdag, definitions = self._vdag(), self._definitions()
+        columns: dict[str, Schema] = {}
+        for leaf in vdag.leaves():
+            relation = KnownRelations(self._catalog, self._sources).find(leaf)
+            columns[leaf] = relation.columns if relation else ()
+        asked = {name.lower() for name in rebaselined}
+        for node in vdag.nodes.values():
+            types = retyped(node, columns)
+            if not types:
+                continue
+            for name in definitions.users_of(node.name) if node.hidden else [node.name]:
+                record = self._catalog.views.get(name)
+                if record is not None and (name.lower() in asked or all(widens(*pair) for pair in types)):
+                    self._apply_view(PendingView("changed", create_of(record)))
+
     def _explain_create(self, create: CreateView) -> str:
         compiled = self._definitions().compile(create).compiled
         lines = [f"{create.name} ({', '.join(f'{c.name} {c.type}' for c in compiled.columns)})"]
@@ -423,7 +359,7 @@ class Warehouse:
             lines.append(
                 f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {counted(len(delta.terms), 'term')}"
             )
-            lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names(block.stored))}")
+            lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names_of(block.stored))}")
         return "\n".join(lines)
 
     def _describe(self, name: str) -> DataFrame:
@@ -440,7 +376,7 @@ class Warehouse:
 
         def shown(relation: Relation) -> str:
             if "." not in relation.name:
-                return f"({self._entry_select(self._entry(relation.name, newest))})"
+                return f"({self._published.select(self._entry(relation.name, newest))})"
             source, table = relation.name.split(".", 1)
             positions = [e.positions[relation.name] for e in _entries(newest) if relation.name in e.positions]
             same = bool(positions) and all(position == positions[0] for position in positions)
@@ -449,72 +385,20 @@ class Warehouse:
 
         return self._engine.query(replaced(query, relations, shown))
 
-    def _state(self, number: int | None, as_of: str | datetime | None) -> StateRecord:
-        if number is not None and as_of is not None:
-            raise RefreshError("BAD_STATE", "give a state number or a time, not both.")
-        newest = self._catalog.states.newest()
-        if newest is None:
-            raise RefreshError("NO_STATE", "nothing has been published yet; run a refresh first.")
-        if number is not None:
-            found = self._catalog.states.get(number)
-        elif as_of is not None:
-            found = self._catalog.states.as_of(self._moment(as_of))
-        else:
-            found = newest
-        if found is None:
-            oldest = self._catalog.states.all()[-1]
-            raise RefreshError(
-                "UNKNOWN_STATE",
-                f"there is no state {number if number is not None else f'as of {as_of}'}; states go from "
-                f"{oldest.number} ({oldest.published_at:%Y-%m-%d %H:%M:%S} UTC) to {newest.number} "
-                f"({newest.published_at:%Y-%m-%d %H:%M:%S} UTC).",
-            )
-        return found
-
-    def _moment(self, when: str | datetime) -> datetime:
-        """A time; without an offset it is in the session's time zone."""
-        try:
-            moment = datetime.fromisoformat(when) if isinstance(when, str) else when
-        except ValueError as error:
-            raise RefreshError("BAD_TIME", f"{when!r} is no time; write it like 2026-11-15 09:00.") from error
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=ZoneInfo(self._engine.spark.conf.get("spark.sql.session.timeZone") or "UTC"))
-        return moment
-
     def _entry(self, name: str, state: StateRecord | None) -> StateEntry:
-        record = self._catalog.views.get(name)
-        shown = record.name if record else name
-        entry = state.entries.get(shown) if state else None
+        """What a state says of a view, which must be there."""
+        entry = self._published.entry(name, state)
         if entry is None:
-            if record is None:
-                raise unknown_view(name, self.views())
+            shown = self._node(name).name
             number = state.number if state else "-"
             raise RefreshError("NOT_IN_STATE", f"view {shown} is not in state {number}; refresh it first.")
         return entry
-
-    def _entry_select(self, entry: StateEntry) -> str:
-        record = self._catalog.views.by_id(entry.view_id)
-        assert record is not None
-        return node_of(record, self._project.warehouse_root).select(entry.version)
 
     def _node(self, name: str) -> Node:
         record = self._catalog.views.get(name)
         if record is None:
             raise unknown_view(name, self.views())
         return node_of(record, self._project.warehouse_root)
-
-    def _seen(self, node: Node, version: int) -> dict[str, Json]:
-        """What a version of a node was computed from, as its query names it: hidden blocks are looked through."""
-        recorded = [v for v in self._catalog.versions.all(node.record.id) if v.version == version]
-        pins = dict(recorded[-1].inputs)
-        for name in node.inputs:
-            below = self._catalog.views.get(name)
-            if below is not None and below.kind == "block":
-                block = node_of(below, self._project.warehouse_root)
-                shown = block.pinned_version(pins[name])
-                assert shown is not None
-                pins = {**self._seen(block, shown), **pins}
-        return pins
 
     def _named(self, names: Sequence[str]) -> list[str]:
         """The views meant, in their own spelling; one that only a file declares is known as soon as it is applied."""
@@ -547,7 +431,7 @@ class Warehouse:
         """Within, nobody else changes the warehouse; what a crashed refresh left is finished first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
             resumed = self._finish_crashed(lease, watcher)
-            self._apply_source_files()
+            self._declared.apply_files()
             yield lease, resumed
 
     def _finish_crashed(self, lease: Lease, watcher: Watcher) -> str | None:

@@ -171,3 +171,56 @@ def test_a_redefinition_that_cannot_be_filled_leaves_everything_as_it_was(wareho
     assert (file.read_text(), rows(warehouse, "v"), warehouse.states()[0].number) == (text, shown, state)
     assert warehouse.views() == ["v"] and warehouse.plan().pending == ()
     assert {view.strategy for view in warehouse.refresh().views.values()} == {"none"}
+
+
+def test_a_strict_view_is_rebuilt_by_an_edited_file_only_when_that_is_accepted(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    file = tmp_path / "project" / "views" / "v.sql"
+    text = f"CREATE MATERIALIZED VIEW v REFRESH POLICY INCREMENTAL STRICT CLUSTER BY (c_id) AS {PER_CUSTOMER}"
+    warehouse.sql(text)
+    file.write_text(text.replace("count(*)", "count(day)"))
+    with pytest.raises(StrandlineError, match="NOT_ACCEPTED"):
+        warehouse.refresh()
+    assert warehouse.refresh(accept=True).views["v"].strategy == "full"
+    assert warehouse.verify("v").ok
+    file.unlink()
+    assert any("its file is gone" in line for line in warehouse.status().pending)
+
+
+def test_published_views_are_exported_to_the_catalog_of_the_session(
+    warehouse: Warehouse, shop: Shop, engine: Engine
+) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW v AS {PER_CUSTOMER}")
+    engine.run("CREATE SCHEMA IF NOT EXISTS exported")
+    assert warehouse.export_views("exported") == ["exported.v"]
+    assert bag(engine.rows("SELECT * FROM exported.v")) == rows(warehouse, "v")
+    engine.run("DROP SCHEMA exported CASCADE")
+
+
+def test_a_wider_column_of_a_source_is_absorbed_and_another_type_waits_for_a_full_refresh(
+    warehouse: Warehouse, engine: Engine, tmp_path: Path
+) -> None:
+    lake = tmp_path / "typed"
+    table = f"delta.`{lake / 't'}`"
+    engine.run(
+        f"CREATE TABLE {table} (k INT, v INT, w INT) USING delta TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+    )
+    engine.run(f"INSERT INTO {table} VALUES (1, 1, 1), (2, 2, 2)")
+    warehouse.add_source("typed", kind="delta", path=str(lake))
+    warehouse.sql("CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS v FROM typed.t GROUP BY k")
+    warehouse.sql("CREATE MATERIALIZED VIEW others AS SELECT k, w FROM typed.t")
+    engine.run(f"ALTER TABLE {table} ALTER COLUMN k TYPE BIGINT")
+    engine.run(f"INSERT INTO {table} VALUES (5000000000, 3, 3)")
+    assert warehouse.refresh().ok
+    assert warehouse.read("others").schema["k"].dataType.simpleString() == "bigint"
+    assert_verified(warehouse)
+    engine.run(f"CREATE OR REPLACE TABLE {table} (k BIGINT, v INT, w STRING) USING delta")
+    engine.run(f"INSERT INTO {table} VALUES (7, 7, 'seven')")
+    report = warehouse.refresh()
+    problem = report.views["others"].problem
+    assert problem is not None and "SOURCE_SCHEMA_CHANGED" in problem and "full refresh" in problem
+    assert report.views["sums"].problem is None
+    assert warehouse.refresh("others", full=True).ok
+    assert [tuple(row) for row in warehouse.read("others").collect()] == [(7, "seven")]
+    assert_verified(warehouse)

@@ -63,7 +63,7 @@ def plan(context: typer.Context, views: Views = None, full: Full = False, as_jso
             _print_plan(made)
 
 
-def explain(context: typer.Context, views: Views = None, as_json: AsJson = False) -> None:
+def explain(context: typer.Context, views: Views = None, full: Full = False, as_json: AsJson = False) -> None:
     """Show the whole plan of a refresh.
 
     Strategies with their reasons, estimates, steps and SQL. Nothing is changed, and Spark is not started.
@@ -71,7 +71,7 @@ def explain(context: typer.Context, views: Views = None, as_json: AsJson = False
     settings: Context = context.obj
     with reported(as_json=as_json):
         with settings.warehouse() as warehouse:
-            made = warehouse.plan(*views or ())
+            made = warehouse.plan(*views or (), full=full)
         if as_json:
             print_json(made.to_dict())
         else:
@@ -82,6 +82,9 @@ def refresh(
     context: typer.Context,
     views: Views = None,
     full: Full = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Let an edited file rebuild a view declared INCREMENTAL STRICT.")
+    ] = False,
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another refresh to end.")
     ] = 0,
@@ -95,7 +98,7 @@ def refresh(
     interrupted = "Stopped. What is done is kept; `strandline refresh` takes the refresh up again."
     with reported(as_json=as_json, interrupted=interrupted):
         with settings.warehouse() as warehouse, progress(as_json=as_json)("preparing the refresh") as watcher:
-            report = warehouse.refresh(*views or (), full=full, wait=wait, watcher=watcher)
+            report = warehouse.refresh(*views or (), full=full, accept=accept, wait=wait, watcher=watcher)
         if as_json:
             print_json(report.to_dict())
         else:

@@ -63,7 +63,7 @@ class _Run:
             if record.status == "done":
                 self._take_up(step, dict(record.result))
             elif record.status in ("failed", "skipped"):
-                self._failed[step.subject] = record.error or "failed"
+                self._fail(step, record.error or "failed")
             else:
                 self._step(step, place, resumed=record.status == "running")
         layout.drop_deltas(self._context.root, self._plan.id)

@@ -342,7 +342,13 @@ def _schema_problem(node: Node, leaf: str, now: Schema) -> Reason | None:
     for column in node.uses(leaf):
         found = types.get(column.name.lower())
         if found is None:
-            return Reason("SOURCE_SCHEMA_CHANGED", f"{leaf} has no column {column.name} any more")
+            return Reason(
+                "SOURCE_SCHEMA_CHANGED",
+                f"{leaf} has no column {column.name} any more; redefine the view with CREATE OR REPLACE",
+            )
         if found != column.type:
-            return Reason("SOURCE_SCHEMA_CHANGED", f"{leaf}.{column.name} was {column.type} and is {found} now")
+            return Reason(
+                "SOURCE_SCHEMA_CHANGED",
+                f"{leaf}.{column.name} was {column.type} and is {found} now; a full refresh takes it as it is now",
+            )
     return None

@@ -124,7 +124,7 @@ def _precision(type_: str) -> tuple[int, int]:
 
 
 def _adds_exactly(type_: str) -> bool:
-    """Whether sums of this type can be added and subtracted: Spark gives up scale beyond six where 38 digits are full."""
+    """Whether sums of this type can be added and subtracted: at 38 digits Spark gives up scale beyond six."""
     if not _DECIMAL.fullmatch(type_):
         return False
     precision, scale = _precision(type_)

@@ -1,0 +1,136 @@
+"""Sources as they are declared: files say what is wanted, the catalog what is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from strandline.catalog import Catalog
+from strandline.engine.session import Engine
+from strandline.errors import SourceError
+from strandline.project.folder import Project, source_config
+from strandline.sources.adapters import adapter
+from strandline.sources.protocol import Source
+from strandline.sql.names import choices
+
+
+class DeclaredSources:
+    """The sources of a warehouse, each with its adapter."""
+
+    def __init__(self, project: Project, catalog: Catalog, engine: Engine) -> None:
+        self._project = project
+        self._catalog = catalog
+        self._engine = engine
+        self.adapters: dict[str, Source] = {}
+        known = {record.name: record.config for record in catalog.sources.all() if record.kind != "memory"}
+        for name, config in {**known, **self._in_files()}.items():
+            _check_name(name)
+            self.adapters[name] = self._adapter(name, config)
+
+    def attach(self, source: Source) -> None:
+        """Take a source that a program made; it is not written to a file."""
+        self._catalog.sources.put(source.name, source.kind, {"kind": source.kind})
+        self.adapters[source.name] = source
+
+    def to_add(self, name: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The declaration of a new source, checked; None if it is declared just so already."""
+        _check_name(name)
+        declared = _checked(name, config)
+        known = self._catalog.sources.get(name)
+        if known is None:
+            return declared
+        if dict(known.config) == declared:
+            return None
+        differing = sorted(k for k in {*known.config, *declared} if known.config.get(k) != declared.get(k))
+        raise SourceError(
+            "SOURCE_EXISTS",
+            f"source {name} is declared with another {', '.join(differing)}; use alter_source to change it.",
+        )
+
+    def to_alter(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The declaration of a known source with *changes*, checked."""
+        return _checked(name, {**self.known(name), **changes})
+
+    def known(self, name: str) -> Mapping[str, Any]:
+        """The applied declaration of a source."""
+        record = self._catalog.sources.get(name)
+        if record is None:
+            raise SourceError(
+                "UNKNOWN_SOURCE", f"there is no source {name}; there are: {choices(self.adapters, name)}."
+            )
+        return record.config
+
+    def reachable(self, name: str, config: Mapping[str, Any]) -> Source:
+        """The adapter for a declaration, after it was found to be usable."""
+        source = self._adapter(name, config)
+        source.check()
+        return source
+
+    def apply(self, name: str, config: dict[str, Any], source: Source) -> None:
+        """Write a declaration to its file and to the catalog."""
+        self._project.write_source(name, config)
+        self._catalog.sources.put(name, config["kind"], config)
+        self._note_locations(name, source)
+        self.adapters[name] = source
+
+    def apply_files(self) -> None:
+        """What source files say becomes what is applied."""
+        for name, config in self._in_files().items():
+            known = self._catalog.sources.get(name)
+            if known is None or dict(known.config) != config:
+                self._catalog.sources.put(name, config["kind"], config)
+                self._note_locations(name, self.adapters[name])
+
+    def remove(self, name: str) -> None:
+        """Forget a source."""
+        for leaf in self.leaves(name):
+            self._catalog.leaves.remove(leaf)
+        self._catalog.sources.remove(name)
+        self._project.remove_source(name)
+        del self.adapters[name]
+
+    def leaves(self, name: str) -> list[str]:
+        """The tables of a source that were ever read."""
+        return [leaf.name for leaf in self._catalog.leaves.all() if leaf.source == name]
+
+    def _in_files(self) -> dict[str, dict[str, Any]]:
+        return {name: config.model_dump(exclude_defaults=True) for name, config in self._project.sources().items()}
+
+    def _adapter(self, name: str, config: Mapping[str, Any]) -> Source:
+        known = self._catalog.sources.get(name)
+        applied = known is not None and dict(known.config) == dict(config)
+        located = {
+            leaf.table: leaf.location
+            for leaf in self._catalog.leaves.all()
+            if applied and leaf.source == name and leaf.location
+        }
+        resolved = dict(config)
+        if config.get("path") and "://" not in config["path"]:
+            resolved["path"] = str((self._project.folder / config["path"]).resolve())
+        return adapter(name, resolved, self._engine, located if config.get("tables") else {})
+
+    def _note_locations(self, name: str, source: Source) -> None:
+        """Tables that views read may now lie elsewhere."""
+        tables = source.tables()
+        for leaf in self._catalog.leaves.all():
+            if leaf.source == name and leaf.table in tables:
+                self._catalog.leaves.put(
+                    name,
+                    leaf.table,
+                    location=tables[leaf.table].location,
+                    columns=leaf.columns,
+                    key=leaf.key,
+                    position=leaf.position,
+                    note=leaf.note,
+                )
+
+
+def _checked(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    return source_config(dict(config), f"sources/{name}.yml").model_dump(exclude_defaults=True)
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier():
+        raise SourceError(
+            "BAD_SOURCE_NAME", f"{name!r} cannot name a source; use letters, digits and _, not starting with a digit."
+        )
