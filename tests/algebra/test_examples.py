@@ -172,7 +172,8 @@ def test_partial_recompute_gives_the_delta_of_the_whips_method() -> None:
     group = GroupBy(BY_PARTS.body, BY_PARTS.keys, BY_PARTS.partials)
     below = as_plan(differentiate(BY_PARTS.body, {"V1"}))
     assert below is not None
-    plan = group_by.affected(group, below, group_by.backing("ByParts", group), {"V1"})
+    keys = group_by.touched_keys(group, below)
+    plan = group_by.affected(group, keys, group_by.backing("ByParts", group), {"V1"})
     rows: dict[Operand, SignedBag] = {
         Change("V1"): DELTA_V1,
         At("V1", "post"): TABLE_7_1 + DELTA_V1,
