@@ -438,7 +438,10 @@ class Warehouse:
         unfinished = self._catalog.refreshes.unfinished()
         if unfinished is None:
             return None
-        fence(json.loads(self._catalog.settings.get(_PROCESSES) or "[]"))
+        own = {process["pid"] for process in self._engine.processes()}
+        noted = json.loads(self._catalog.settings.get(_PROCESSES) or "[]")
+        fence(process for process in noted if process["pid"] not in own)
+        self._engine.interrupt()
         self._note_processes()
         execute(self._context(), RefreshPlan.from_dict(unfinished.plan), lease, watcher)
         return unfinished.id

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from strandline import StrandlineError, Warehouse
 from strandline.engine.session import Engine
+from strandline.propagate.progress import Event
 from tests.conftest import bag
 from tests.warehouse.shop import Shop, assert_verified
 
@@ -215,8 +216,8 @@ def test_a_wider_column_of_a_source_is_absorbed_and_another_type_waits_for_a_ful
     assert warehouse.refresh().ok
     assert warehouse.read("others").schema["k"].dataType.simpleString() == "bigint"
     assert_verified(warehouse)
-    engine.run(f"CREATE OR REPLACE TABLE {table} (k BIGINT, v INT, w STRING) USING delta")
-    engine.run(f"INSERT INTO {table} VALUES (7, 7, 'seven')")
+    replaced = engine.query("SELECT 7L AS k, 7 AS v, 'seven' AS w").write.format("delta").mode("overwrite")
+    replaced.option("overwriteSchema", "true").save(str(lake / "t"))
     report = warehouse.refresh()
     problem = report.views["others"].problem
     assert problem is not None and "SOURCE_SCHEMA_CHANGED" in problem and "full refresh" in problem
@@ -224,3 +225,21 @@ def test_a_wider_column_of_a_source_is_absorbed_and_another_type_waits_for_a_ful
     assert warehouse.refresh("others", full=True).ok
     assert [tuple(row) for row in warehouse.read("others").collect()] == [(7, "seven")]
     assert_verified(warehouse)
+
+
+def test_an_interrupted_refresh_is_taken_up_again_in_the_same_process(warehouse: Warehouse, shop: Shop) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW v REFRESH POLICY INCREMENTAL AS {PER_CUSTOMER}")
+    shop.place_orders_only()
+
+    def interrupt(event: Event) -> None:
+        if (event.what, event.step) == ("started", "install"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        warehouse.refresh(watcher=interrupt)
+    unfinished = warehouse.status().unfinished
+    assert unfinished is not None
+    report = warehouse.refresh()
+    assert report.resumed == unfinished and report.state == 2
+    assert warehouse.status().unfinished is None
+    assert warehouse.verify("v").ok

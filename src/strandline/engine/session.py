@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame as DataFrame
     from pyspark.sql import SparkSession as SparkSession
 
+_TAG = "strandline"
+
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
 _DEFAULTS = {
@@ -161,10 +163,18 @@ class Engine:
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         self.worker.addTag(tag)
+        self.worker.addTag(_TAG)
         try:
             yield
         finally:
             self.worker.removeTag(tag)
+            self.worker.removeTag(_TAG)
+
+    def interrupt(self) -> None:
+        """End what steps of an earlier refresh still have running in this session."""
+        if self._worker is not None:
+            with contextlib.suppress(Exception):  # another engine may not know how
+                self._worker.interruptTag(_TAG)
 
     def processes(self) -> list[dict[str, float]]:
         """The processes that do our work beside this one, for whoever has to make sure that they are gone."""

@@ -58,6 +58,7 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
     """Bring the node's table from version *baseline* to the next by *delta*."""
     log = DeltaLog(node.path, engine.storage_options)
     method = method_for(node, delta, log.size(baseline).rows if delta.deleted else None)
+    head = log.version()
     match method:
         case "none":
             return Installed("none", baseline)
@@ -70,7 +71,23 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
         case "merge":
             with engine.committing(last_commit(step_id)):
                 engine.run(_merge(engine, node, delta, baseline))
-    return Installed(method, log.version())
+    return Installed(method, committed(log, node, head, 2 if method == "delete+append" and delta.inserted else 1))
+
+
+def committed(log: DeltaLog, node: Node, head: int, expected: int) -> int:
+    """The version after a step's commits, which must be all that came after *head*.
+
+    A server may carry out what a dead client asked of it late; such a commit must not slip in between.
+    """
+    version = log.version()
+    changing = [commit for commit in log.commits(head, version) or () if commit.changes_data]
+    if len(changing) > expected:
+        raise StoreError(
+            "FOREIGN_COMMIT",
+            f"the table of {node.name} got {len(changing)} commits where its step makes {expected}; somebody else "
+            "writes to it. The next refresh undoes that.",
+        )
+    return version
 
 
 def last_commit(step_id: str) -> str:

@@ -11,7 +11,7 @@ from strandline.engine.delta_log import DeltaLog, NoSuchTable
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.sql.names import quoted, quoted_list
-from strandline.store.install import last_commit
+from strandline.store.install import committed, last_commit
 from strandline.store.node import Node
 
 
@@ -25,10 +25,11 @@ def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -
     if not log.exists():
         if engine.capabilities.engine == "spark":
             engine.create_delta(rows, node.path, properties, last_commit(step_id))
-            return log.version()
+            return committed(log, node, -1, 1)
         log.create(engine.schema_json(rows), retention(keep_states), step_id)
+    head = log.version()
     engine.write_delta(rows, node.path, "overwrite", last_commit(step_id))
-    return log.version()
+    return committed(log, node, head, 1)
 
 
 def _layout(node: Node) -> str:
