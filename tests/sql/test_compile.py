@@ -1,0 +1,232 @@
+"""How each query of ``strategies.txt`` is maintained, and that the compiled form means what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from strandline.algebra.bag import SignedBag
+from strandline.algebra.block import Block, delta_of
+from strandline.algebra.plan import At, Backing, Change, Net, Plan, Scan, State
+from strandline.algebra.schema import names
+from strandline.algebra.term import bind
+from strandline.engine.session import Engine
+from strandline.errors import SqlError
+from strandline.sql.compile import Compiled, compile_view
+from strandline.sql.ddl import parse_select
+from strandline.sql.functions import DECOMPOSED, GENERATORS, NON_DETERMINISTIC, OTHER_AGGREGATES, RECOMPUTED
+from strandline.sql.names import quoted, quoted_list
+from strandline.sql.references import replaced
+from strandline.sql.render import SIGN, render
+from tests.sql.shop import CUSTOMER, DELETED, INSERTED, KEPT, LINES, ORDERS, SHOP, TOTALS, rows_sql
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query of the golden file and what is said about it."""
+
+    line: int
+    sql: str
+    expected: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.sql}"
+
+
+def golden() -> list[Case]:
+    """Each query, not indented, followed by indented lines: its blocks, the reason for a full refresh, or an error."""
+    found: list[tuple[int, list[str], list[str]]] = []
+    for number, line in enumerate((Path(__file__).parent / "strategies.txt").read_text("utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith("    "):
+            found[-1][2].append(line.strip())
+        elif found and not found[-1][2]:
+            found[-1][1].append(line)
+        else:
+            found.append((number, [line], []))
+    return [Case(number, "\n".join(sql), tuple(expected)) for number, sql, expected in found]
+
+
+CASES = golden()
+
+
+@pytest.fixture(scope="module")
+def shop(small: Engine) -> Engine:
+    """The engine, with the rows of the shop before and after a change, and the changes."""
+    for relation in (ORDERS, LINES, CUSTOMER, TOTALS):
+        name, columns = relation.name, relation.columns
+        inserted, deleted = rows_sql(columns, INSERTED[name]), rows_sql(columns, DELETED[name])
+        change = f"SELECT *, 1 AS {SIGN} FROM ({inserted}) UNION ALL SELECT *, -1 AS {SIGN} FROM ({deleted})"
+        for part, sql in (
+            ("pre", rows_sql(columns, KEPT[name] + DELETED[name])),
+            ("post", rows_sql(columns, KEPT[name] + INSERTED[name])),
+            ("change", change),
+        ):
+            small.run(f"CREATE OR REPLACE TEMPORARY VIEW {_part(name, part)} AS {sql}")
+    return small
+
+
+def _part(relation: str, part: State | Literal["change"]) -> str:
+    return quoted(f"{relation} {part}")
+
+
+@pytest.fixture(scope="module")
+def compiled(shop: Engine) -> Mapping[str, Compiled | SqlError]:
+    """Each query of the golden file, compiled."""
+    found: dict[str, Compiled | SqlError] = {}
+    for case in CASES:
+        try:
+            found[case.sql] = compile_view("v", parse_select(case.sql), SHOP, shop.analyse)
+        except SqlError as error:
+            found[case.sql] = error
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_strategy_is_the_one_that_is_pinned(compiled: Mapping[str, Compiled | SqlError], case: Case) -> None:
+    assert described(compiled[case.sql]) == case.expected
+
+
+def described(found: Compiled | SqlError) -> tuple[str, ...]:
+    """The lines of the golden file about a query."""
+    if isinstance(found, SqlError):
+        assert found.origin is not None
+        return (f"error: {found.code} at {found.origin.line}:{found.origin.column}",)
+    if found.reason is not None:
+        return (f"full: {found.reason.code}",)
+    return tuple(f"{'view' if block is found.blocks[-1] else 'hidden'}: {_maintained(block)}" for block in found.blocks)
+
+
+def _maintained(block: Block) -> str:
+    inserted, changed = (delta_of(block, block.inputs, insert_only=insert_only) for insert_only in (True, False))
+    assert inserted is not None and changed is not None
+    text = f"{changed.strategy} ({', '.join(changed.operators)})"
+    return text if inserted.strategy == changed.strategy else f"{text}, insertions {inserted.strategy}"
+
+
+def test_a_full_refresh_says_why(compiled: Mapping[str, Compiled | SqlError]) -> None:
+    """Every reason that a query can be the cause of occurs in the golden file, and each has a text."""
+    reasons = {found.reason for found in compiled.values() if isinstance(found, Compiled) and found.reason}
+    assert all(reason.text for reason in reasons)
+    assert {reason.code for reason in reasons} == {
+        "AGGREGATE_FUNCTION",
+        "CLAUSE",
+        "GENERATOR",
+        "GROUPING_SETS",
+        "LIMIT",
+        "NATURAL_JOIN",
+        "NON_DETERMINISTIC",
+        "ORDER_DEPENDENT",
+        "OUTER_JOIN",
+        "SEMI_JOIN",
+        "SET_OPERATION",
+        "SUBQUERY",
+        "TYPE_NOT_COMPARABLE",
+        "WINDOW_FUNCTION",
+    }
+
+
+# --- The compiled form over rows
+
+
+def test_the_compiled_form_gives_the_rows_of_the_query(
+    shop: Engine, compiled: Mapping[str, Compiled | SqlError]
+) -> None:
+    assert _different(shop, compiled, CASES, lambda view: [view.rows("post")]) == []
+
+
+def test_contents_and_delta_make_the_rows_of_the_query(
+    shop: Engine, compiled: Mapping[str, Compiled | SqlError]
+) -> None:
+    chosen = [case for case in CASES if "affected" in case.expected[-1] or len(case.expected) > 1]
+    assert _different(shop, compiled, chosen, lambda view: [view.rows("pre"), view.delta()]) == []
+
+
+def _different(
+    engine: Engine,
+    compiled: Mapping[str, Compiled | SqlError],
+    cases: Sequence[Case],
+    parts: Callable[[_View], list[str]],
+) -> list[tuple[str, str, int]]:
+    """Rows, as JSON, that the query as written and the sum of *parts* do not have in common, with the query."""
+    checks = []
+    for place, case in enumerate(cases):
+        found = compiled[case.sql]
+        if isinstance(found, Compiled) and found.blocks:
+            written = replaced(parse_select(case.sql), SHOP, lambda relation: _part(relation.name, "post"))
+            row = f"to_json(struct({quoted_list(names(found.columns))}))"
+            checks.append(f"SELECT {place} AS place, {row} AS row, -1 AS {SIGN} FROM ({written})")
+            checks += [f"SELECT {place}, {row}, {SIGN} FROM ({part})" for part in parts(_View(found.blocks))]
+    different = []
+    for first in range(0, len(checks), 24):
+        different += engine.rows(" UNION ALL ".join(checks[first : first + 24]))
+    net = SignedBag(((place, row), sign) for place, row, sign in different)
+    return [(cases[place].sql, row, count) for (place, row), count in net.items()]
+
+
+class _View:
+    """The blocks of a view over the rows of the shop, before and after a change of all tables."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = {block.node: block for block in blocks}
+        self._own = blocks[-1]
+
+    def rows(self, state: State) -> str:
+        """The visible rows, as unit rows."""
+        return render(self._visible(self._own, state), self._bind, signed=True)
+
+    def delta(self) -> str:
+        """The delta of the visible rows."""
+        return render(self._own.reading(self._stored_delta(self._own)), self._bind, signed=True)
+
+    def _visible(self, block: Block, state: State) -> Plan:
+        return block.reading(bind(block.contents, state, block.inputs))
+
+    def _stored_delta(self, block: Block) -> Plan:
+        delta = delta_of(block, block.inputs, insert_only=False)
+        assert delta is not None
+        return delta.plan
+
+    def _bind(self, scan: Scan) -> str:
+        match scan.operand:
+            case At(name, state):
+                rows = _part(name, state)
+                if name in self._blocks:
+                    rows = f"({render(self._visible(self._blocks[name], state), self._bind)})"
+                return f"SELECT {quoted_list(names(scan.fields))} FROM {rows}"
+            case Change(name):
+                rows = _part(name, "change")
+                if name in self._blocks:
+                    block = self._blocks[name]
+                    rows = f"({render(Net(block.reading(self._stored_delta(block))), self._bind)})"
+                return f"SELECT {quoted_list((*names(scan.fields), SIGN))} FROM {rows}"
+            case Backing(name):
+                return render(bind(self._blocks[name].contents, "pre", self._blocks[name].inputs), self._bind)
+        raise AssertionError(f"a view reads {scan.operand}")
+
+
+# --- What is known about functions
+
+
+def test_all_aggregates_and_generators_of_spark_are_known(engine: Engine) -> None:
+    session: object = engine.spark
+    registry = session._jsparkSession.sessionState().functionRegistry()  # type: ignore[attr-defined]
+    listed = registry.listFunction().iterator()
+    groups: dict[str, set[str]] = {}
+    notes: dict[str, str] = {}
+    while listed.hasNext():
+        identifier = listed.next()
+        info = registry.lookupFunction(identifier).get()
+        groups.setdefault(info.getGroup(), set()).add(identifier.funcName())
+        notes[identifier.funcName()] = f"{info.getUsage()} {info.getNote()}".lower()
+    assert groups["agg_funcs"] == DECOMPOSED | RECOMPUTED | OTHER_AGGREGATES
+    assert groups["generator_funcs"] <= GENERATORS
+    documented = {name for name, note in notes.items() if "non-deterministic" in note} - groups["agg_funcs"]
+    assert documented <= NON_DETERMINISTIC
