@@ -74,9 +74,9 @@ def test_aggregates_are_those_of_spark(small: Engine, type_: str) -> None:
             shown = _shown(block, _stored(type_, block, place))
             assert number or place > 1 or _types(small, shown) == _types(small, written)
             for part, sign in ((written, 1), (shown, -1)):
-                rows = small.rows(f"SELECT to_json(struct(*)) FROM ({part})")
-                assert rows or (place == 3 and "GROUP" in sql)
-                found += [((sql, place, _values(row)), sign) for (row,) in rows]
+                shown_rows = small.rows(f"SELECT to_json(struct(*)) FROM ({part})")
+                assert shown_rows or (place == 3 and "GROUP" in sql)
+                found += [((sql, place, _values(row)), sign) for (row,) in shown_rows]
     assert list(SignedBag(found).items()) == []
 
 

@@ -64,7 +64,7 @@ EXPRESSIONS = [
 ]
 
 
-def one_column(_: str) -> Schema:
+def one_column(sql: str) -> Schema:
     """An analyser for queries with one column."""
     return (Column("x", "string"),)
 
