@@ -49,3 +49,9 @@ def parsed(result: Result) -> Any:
     """What a command printed, which must be one JSON value and nothing else."""
     assert result.stderr == ""
     return json.loads(result.stdout)
+
+
+@pytest.fixture(autouse=True)
+def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have told child processes the width of a terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -159,6 +159,28 @@ class History:
         count = len(self.positions)
         return [(first, last) for first in range(count) for last in range(first, count)]
 
+    @property
+    def read_pairs(self) -> list[tuple[int, int]]:
+        """The intervals whose rows are read: all in memory; elsewhere single steps, the whole, and some between."""
+        last = len(self.positions) - 1
+        if isinstance(self.source, MemorySource):
+            return self.pairs
+        return [
+            *((place, place + 1) for place in range(last)),
+            (0, 0),
+            (last, last),
+            (0, 2),
+            (2, 4),
+            (2, last),
+            (0, last),
+        ]
+
+    @property
+    def read_places(self) -> list[int]:
+        """The positions at which all rows are read."""
+        last = len(self.positions) - 1
+        return list(range(last + 1)) if isinstance(self.source, MemorySource) else [0, 2, last]
+
 
 def begin(harness: Harness) -> History:
     """The history of an empty table."""
@@ -188,15 +210,13 @@ def read_changes(
     return found
 
 
-def read_snapshots(engine: Engine, history: History) -> list[SignedBag]:
-    """The rows at every position."""
-    texts = [history.source.snapshot("t", position, COLUMNS) for position in history.positions]
-    found: list[list[Row]] = [[] for _ in texts]
-    for place, *row in _union(
-        engine, [f"SELECT {place} AS place, * FROM ({text})" for place, text in enumerate(texts)]
-    ):
+def read_snapshots(engine: Engine, history: History, places: Sequence[int]) -> dict[int, SignedBag]:
+    """The rows at some positions."""
+    texts = {place: history.source.snapshot("t", history.positions[place], COLUMNS) for place in places}
+    found: dict[int, list[Row]] = {place: [] for place in places}
+    for place, *row in _union(engine, [f"SELECT {place} AS place, * FROM ({text})" for place, text in texts.items()]):
         found[place].append(tuple(row))
-    return [bag(rows) for rows in found]
+    return {place: bag(rows) for place, rows in found.items()}
 
 
 def _union(engine: Engine, parts: Sequence[str]) -> list[Row]:

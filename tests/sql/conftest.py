@@ -12,6 +12,8 @@ _ONE_TASK = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # Spark derives a number of constraints that is exponential in the number of aggregates of a merged summary.
+    "spark.sql.constraintPropagation.enabled": "false",
 }
 
 

@@ -158,8 +158,13 @@ class Engine:
 
     @contextlib.contextmanager
     def step(self, view: str, step: str, *, small: bool) -> Iterator[None]:
-        """Within, jobs are tagged with view and step, and run interpreted if there is little to do."""
+        """Within, jobs are tagged with view and step, and run interpreted if there is little to do.
+
+        Constraints are not propagated: Spark's planner would derive a number of them that is exponential in the number
+        of aggregates of a merged summary delta.
+        """
         tag = f"strandline/{view}/{step}".replace(",", "_")
+        self._set("spark.sql.constraintPropagation.enabled", "false")
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         self.worker.addTag(tag)
