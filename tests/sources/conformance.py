@@ -165,21 +165,13 @@ class History:
         last = len(self.positions) - 1
         if isinstance(self.source, MemorySource):
             return self.pairs
-        return [
-            *((place, place + 1) for place in range(last)),
-            (0, 0),
-            (last, last),
-            (0, 2),
-            (2, 4),
-            (2, last),
-            (0, last),
-        ]
+        return [(0, 1), (2, 3), (3, 4), (last - 1, last), (0, 2), (2, last), (0, last), (last, last)]
 
     @property
     def read_places(self) -> list[int]:
         """The positions at which all rows are read."""
         last = len(self.positions) - 1
-        return list(range(last + 1)) if isinstance(self.source, MemorySource) else [0, 2, last]
+        return list(range(last + 1)) if isinstance(self.source, MemorySource) else [2, last]
 
 
 def begin(harness: Harness) -> History:
