@@ -59,8 +59,11 @@ class Campaign:
                         assert self.states.setdefault(key, noted) == noted, f"state {key} has changed"
                     assert self.states[key][:2] == (entry.version, dict(entry.positions))
 
-    def kill_once(self, event: int | None = None) -> str:
-        """Change the sources, kill a refresh in the middle, finish it, and check everything."""
+    def kill_once(self, event: int | None = None) -> str | None:
+        """Change the sources, kill a refresh in the middle, finish it, and check everything.
+
+        Where it was killed; None if it was done before its end came.
+        """
         self.shop.place_orders(3)
         for _ in range(2):
             self.shop.change()
@@ -88,6 +91,8 @@ class Campaign:
             assert len(noted) == len({str(p) for p in noted}), "a transaction is in the unit-of-work log twice"
             assert not list((Path(warehouse._project.warehouse_root) / "deltas").glob("*")), "stored deltas were left"
         self.remember()
+        if child.returncode == 0:
+            return None
         return f"{said[0] if said else 'killed before the first step'}{', Spark too' if with_spark else ''}"
 
     def _log(self, warehouse: Warehouse, leaf: str) -> Any:
@@ -99,8 +104,13 @@ def main(kills: int, seed: int) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="strandline-kill-") as folder:
         campaign = Campaign(Path(folder), engine, seed)
-        for number in range(kills):
-            print(f"{number + 1}/{kills} {time.monotonic() - began:6.0f} s  {campaign.kill_once()}", flush=True)
+        killed = 0
+        while killed < kills:
+            where = campaign.kill_once()
+            killed += where is not None
+            print(
+                f"{killed}/{kills} {time.monotonic() - began:6.0f} s  {where or 'done before its end came'}", flush=True
+            )
     engine.close()
     print(f"{kills} kills, {len(campaign.states)} published views checked: nothing lost, nothing twice")
 
