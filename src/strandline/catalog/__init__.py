@@ -13,8 +13,10 @@ from strandline.catalog.changes import (
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease
 from strandline.catalog.records import (
+    CaptureRecord,
     HistoryEntry,
     LeafRecord,
+    LoggedTable,
     NewVersion,
     RefreshRecord,
     RefreshStatus,
@@ -32,12 +34,14 @@ from strandline.catalog.records import (
 
 __all__ = [
     "AddView",
+    "CaptureRecord",
     "Catalog",
     "DropView",
     "HistoryEntry",
     "Json",
     "LeafRecord",
     "Lease",
+    "LoggedTable",
     "NewVersion",
     "RedefineView",
     "RefreshRecord",

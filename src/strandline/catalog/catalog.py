@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from strandline.catalog.address import make_folder, parse
+from strandline.catalog.captures import Captures
 from strandline.catalog.database import Database
 from strandline.catalog.leaves import Leaves
 from strandline.catalog.lock import Lock
@@ -29,6 +30,7 @@ class Catalog:
         self.sources = Sources(database, clock)
         self.leaves = Leaves(database)
         self.unit_of_work = UnitOfWork(database)
+        self.captures = Captures(database)
         self.views = Views(database, clock)
         self.versions = Versions(database, clock)
         self.refreshes = Refreshes(database, clock)

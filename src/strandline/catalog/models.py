@@ -108,7 +108,11 @@ class TransactionRow(Base):
     """A transaction in the unit-of-work log."""
 
     __tablename__ = "unit_of_work"
-    __table_args__ = (UniqueConstraint("leaf", "position_digest"), Index(None, "leaf", "csn"))
+    __table_args__ = (
+        UniqueConstraint("leaf", "position_digest"),
+        Index(None, "leaf", "csn"),
+        Index(None, "leaf", "place"),
+    )
 
     csn: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     leaf: Mapped[str] = mapped_column(ForeignKey("leaves.name", ondelete="CASCADE"))
@@ -116,6 +120,20 @@ class TransactionRow(Base):
     position_digest: Mapped[str]
     txid: Mapped[str | None]
     committed_at: Mapped[datetime | None]
+    place: Mapped[int | None]
+    summary: Mapped[Any | None] = mapped_column(JsonText, nullable=True)
+
+
+class CaptureRow(Base):
+    """How far the changes of a source are in the warehouse's own log."""
+
+    __tablename__ = "captures"
+
+    source: Mapped[str] = mapped_column(ForeignKey("sources.name", ondelete="CASCADE"), primary_key=True)
+    log: Mapped[str]
+    place: Mapped[int]
+    details: Mapped[Any] = mapped_column(JsonText, nullable=False)
+    tables: Mapped[Any] = mapped_column(JsonText, nullable=False)
 
 
 class ViewRow(Base):

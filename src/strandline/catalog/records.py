@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from strandline.algebra.schema import Column
 from strandline.catalog.jsontext import Json
 
-ViewKind: TypeAlias = Literal["view", "block"]
+ViewKind: TypeAlias = Literal["view", "block", "copy"]
 RefreshStatus: TypeAlias = Literal["running", "done", "failed", "abandoned"]
 StepStatus: TypeAlias = Literal["pending", "running", "done", "failed", "skipped"]
 
@@ -41,11 +41,16 @@ class LeafRecord:
 
 @dataclass(frozen=True)
 class Transaction:
-    """A transaction of a source that touched a leaf, not yet logged."""
+    """A transaction of a source that touched a leaf, not yet logged.
+
+    *place* is a number that grows in commit order, where the source has one; *summary* counts what was done.
+    """
 
     position: Json
     txid: str | None = None
     committed_at: datetime | None = None
+    place: int | None = None
+    summary: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,44 @@ class TransactionRecord:
     position: Json
     txid: str | None
     committed_at: datetime | None
+    place: int | None = None
+    summary: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoggedTable:
+    """The log of one table: where it is, and which version of its Delta table counts; none before the first entry.
+
+    *broken* is why it lacks the changes from the place *broken_at* on, if it does.
+    """
+
+    path: str
+    version: int | None
+    broken: str | None = None
+    broken_at: int | None = None
+
+
+@dataclass(frozen=True)
+class CaptureRecord:
+    """How far the changes of a source are durable here.
+
+    All that was committed before *place* is there. *log* names the unbroken stretch of changes it belongs to; after
+    a gap a new one begins. *details* is what the source needs to go on.
+    """
+
+    source: str
+    log: str
+    place: int
+    details: Mapping[str, Json]
+    tables: Mapping[str, LoggedTable]
 
 
 @dataclass(frozen=True)
 class ViewRecord:
-    """A user's view, or a hidden block of one or several views; *dropped_at* is when it was dropped or redefined."""
+    """A user's view, a hidden block of one or several views, or the copy of a source table.
+
+    *dropped_at* is when it was dropped or redefined.
+    """
 
     id: int
     name: str

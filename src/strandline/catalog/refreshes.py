@@ -123,6 +123,10 @@ class Refreshes:
         """A step is left out."""
         self._end_step(step_id, "skipped", reason, lease)
 
+    def finish(self, id: str, lease: Lease) -> None:
+        """All steps are done, and none of them publishes a state."""
+        self._end(id, "done", None, lease)
+
     def fail(self, id: str, error: str, lease: Lease) -> None:
         """The refresh went wrong and will not be continued."""
         self._end(id, "failed", error, lease)

@@ -32,29 +32,7 @@ class UnitOfWork:
         with self._database.writing() as session:
             if lease is not None:
                 require_held(session, lease)
-            row = session.get(LeafRow, leaf)
-            if row is None:
-                raise unknown("leaf", leaf, leaf_names(session))
-            row.position = upto
-            warehouse = session.get_one(WarehouseRow, 1)
-            fresh = _not_logged(session, leaf, transactions)
-            if fresh:
-                session.execute(
-                    insert(TransactionRow),
-                    [
-                        {
-                            "csn": csn,
-                            "leaf": leaf,
-                            "position": one.position,
-                            "position_digest": key,
-                            "txid": one.txid,
-                            "committed_at": one.committed_at,
-                        }
-                        for csn, (key, one) in enumerate(fresh.items(), warehouse.newest_csn + 1)
-                    ],
-                )
-            warehouse.newest_csn += len(fresh)
-            return len(fresh)
+            return log_transactions(session, leaf, transactions, upto)
 
     def since(self, leaf: str, csn: int = 0) -> tuple[TransactionRecord, ...]:
         """The transactions of *leaf* after *csn*, in order."""
@@ -62,6 +40,16 @@ class UnitOfWork:
             rows = session.scalars(
                 select(TransactionRow)
                 .where(TransactionRow.leaf == leaf, TransactionRow.csn > csn)
+                .order_by(TransactionRow.csn)
+            )
+            return tuple(map(_record, rows))
+
+    def between(self, leaf: str, after: int, upto: int) -> tuple[TransactionRecord, ...]:
+        """The transactions of *leaf* whose place is from *after* on and before *upto*, in order."""
+        with self._database.reading() as session:
+            rows = session.scalars(
+                select(TransactionRow)
+                .where(TransactionRow.leaf == leaf, TransactionRow.place >= after, TransactionRow.place < upto)
                 .order_by(TransactionRow.csn)
             )
             return tuple(map(_record, rows))
@@ -75,6 +63,35 @@ class UnitOfWork:
         """How many transactions are in the log."""
         with self._database.reading() as session:
             return session.scalars(select(func.count()).select_from(TransactionRow)).one()
+
+
+def log_transactions(session: Session, leaf: str, transactions: Iterable[Transaction], upto: Json) -> int:
+    """Log transactions of a leaf in a database transaction that is under way; how many were new."""
+    row = session.get(LeafRow, leaf)
+    if row is None:
+        raise unknown("leaf", leaf, leaf_names(session))
+    row.position = upto
+    warehouse = session.get_one(WarehouseRow, 1)
+    fresh = _not_logged(session, leaf, transactions)
+    if fresh:
+        session.execute(
+            insert(TransactionRow),
+            [
+                {
+                    "csn": csn,
+                    "leaf": leaf,
+                    "position": one.position,
+                    "position_digest": key,
+                    "txid": one.txid,
+                    "committed_at": one.committed_at,
+                    "place": one.place,
+                    "summary": dict(one.summary),
+                }
+                for csn, (key, one) in enumerate(fresh.items(), warehouse.newest_csn + 1)
+            ],
+        )
+    warehouse.newest_csn += len(fresh)
+    return len(fresh)
 
 
 def _not_logged(session: Session, leaf: str, transactions: Iterable[Transaction]) -> dict[str, Transaction]:
@@ -96,4 +113,4 @@ def _not_logged(session: Session, leaf: str, transactions: Iterable[Transaction]
 
 
 def _record(row: TransactionRow) -> TransactionRecord:
-    return TransactionRecord(row.csn, row.leaf, row.position, row.txid, row.committed_at)
+    return TransactionRecord(row.csn, row.leaf, row.position, row.txid, row.committed_at, row.place, row.summary or {})
