@@ -25,6 +25,7 @@ class DeltaSource:
     """Each Delta table below *path*, and each one named in *tables*: by path, or by its name in Spark's catalog."""
 
     kind = "delta"
+    copied = False
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ class MemorySource:
     """Tables of rows in memory; a position is the number of transactions so far."""
 
     kind = "memory"
+    copied = False
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,0 +1,1 @@
+"""PostgreSQL as a source: its log of changes, and which of them a query saw."""

@@ -1,0 +1,487 @@
+"""PostgreSQL as a source: changes from a replication slot, first copies from one snapshot through JDBC."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+import psycopg
+from psycopg import Connection
+
+from strandline.algebra.schema import Column
+from strandline.catalog import Json
+from strandline.errors import SourceError
+from strandline.reasons import Reason
+from strandline.sources.postgres import slot, stream
+from strandline.sources.postgres.address import Address
+from strandline.sources.postgres.check import findings
+from strandline.sources.postgres.connect import connect
+from strandline.sources.postgres.entries import Followed, entries
+from strandline.sources.postgres.faults import explained, is_transient
+from strandline.sources.postgres.introspect import all_tables, named_tables
+from strandline.sources.postgres.jdbc import jdbc_options
+from strandline.sources.postgres.lsn import format_lsn
+from strandline.sources.postgres.retry import PATIENCE, retrying
+from strandline.sources.postgres.tables import PgColumn, PgTable, identity_problem, key_of
+from strandline.sources.postgres.types import ColumnType, Unsupported, mapping
+from strandline.sources.postgres.visibility import Visible
+from strandline.sources.protocol import (
+    Baseline,
+    Finding,
+    Health,
+    LogEvent,
+    Opened,
+    Peek,
+    Rows,
+    SourceTransaction,
+    TableInfo,
+    Wanted,
+)
+
+T = TypeVar("T")
+
+PAGES_AT_ONCE = 16_384
+"""Pages of 8 kB that one task of a first copy reads."""
+
+FETCHED_AT_ONCE = "10000"
+"""Rows that a task of a first copy holds."""
+
+GIVEN_UP_FOR = 10.0
+"""Seconds for which a server that did not answer for as long as we have patience is taken to be down."""
+
+CTID = "__ctid"
+
+
+class PostgresSource:
+    """The tables of a PostgreSQL database: those named, or all of a schema.
+
+    *tables* maps names here to names there. *owner* distinguishes this warehouse from others that read the same
+    database; the slot and the publication are called after it unless names are given.
+    """
+
+    kind = "postgres"
+
+    def __init__(
+        self,
+        name: str,
+        address: Address,
+        *,
+        owner: str,
+        schema: str = "public",
+        tables: Mapping[str, str] | None = None,
+        types: Mapping[str, Mapping[str, str]] | None = None,
+        special_values: Literal["fail", "null"] = "fail",
+        slot: str | None = None,
+        publication: str | None = None,
+        max_retained_wal: int | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.name = name
+        self.address = address
+        self._schema = schema
+        self._tables = None if tables is None else dict(tables)
+        self._types = {table: dict(columns) for table, columns in (types or {}).items()}
+        self._special = special_values
+        own = re.sub(r"[^a-z0-9_]", "_", f"strandline_{owner}_{name}".lower())[:63]
+        self.slot = slot or own
+        self.publication = publication or own
+        self._max_retained_wal = max_retained_wal
+        self._patience = patience
+        self._open: Connection[Any] | None = None
+        self._gave_up: tuple[float, SourceError] | None = None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def tables(self) -> Mapping[str, TableInfo]:
+        """The tables as they are now; one that was declared and is gone is left out."""
+        return {name: self._info(name, table) for name, table in self.described_tables().items()}
+
+    def described_tables(self, *, strict: bool = False) -> dict[str, PgTable]:
+        """The tables as PostgreSQL describes them, by their names here; with *strict* a missing one is an error."""
+
+        def read(connection: Connection[Any]) -> dict[str, PgTable]:
+            if self._tables is None:
+                return all_tables(connection, self._schema)
+            found: dict[str, PgTable] = {}
+            try:
+                there = named_tables(connection, self._tables.values(), schema=self._schema, source=self.name)
+                return {name: there[place] for name, place in self._tables.items()}
+            except SourceError as error:
+                if strict or error.code != "UNKNOWN_TABLE":
+                    raise
+            for name, place in self._tables.items():
+                try:
+                    found[name] = named_tables(connection, [place], schema=self._schema, source=self.name)[place]
+                except SourceError as error:
+                    if error.code != "UNKNOWN_TABLE":
+                        raise
+            return found
+
+        return self._asked(read)
+
+    # The log
+
+    def open_log(self, tables: Sequence[str]) -> Opened:
+        """Publish the tables, then make the slot: from there on it holds all changes of them."""
+        named = self._checked(tables)
+
+        def make(connection: Connection[Any]) -> Opened:
+            if slot.slot_state(connection, self.slot) is not None:
+                raise slot.taken(self.slot, connection)
+            slot.publish(connection, self.publication, named)
+            place = slot.create_slot(connection, self.slot, self._patience)
+            server = slot.server_state(connection)
+            return Opened(
+                place,
+                {
+                    "slot": self.slot,
+                    "publication": self.publication,
+                    "system": server.system,
+                    "timeline": server.timeline,
+                },
+            )
+
+        return self._asked(make)
+
+    def add_to_log(self, tables: Sequence[str], details: Mapping[str, Json]) -> None:
+        """Publish more tables, and wait for those who are writing to them."""
+        named = self._checked(tables)
+
+        def add(connection: Connection[Any]) -> None:
+            slot.publish(connection, str(details["publication"]), named)
+            slot.wait_for_writers(connection, named, self._patience)
+
+        self._asked(add)
+
+    def close_log(self, details: Mapping[str, Json]) -> None:
+        """Drop slot and publication."""
+
+        def drop(connection: Connection[Any]) -> None:
+            slot.drop_slot(connection, str(details["slot"]))
+            slot.drop_publication(connection, str(details["publication"]))
+
+        self._asked(drop)
+
+    def health(self, place: int, details: Mapping[str, Json]) -> Health:
+        """Whether the slot is there and has given nothing to others; how much the server keeps for us."""
+
+        def look(connection: Connection[Any]) -> Health:
+            server = slot.server_state(connection)
+            state = slot.slot_state(connection, str(details["slot"]))
+            return Health(
+                self._lost(server, state, place, details),
+                state.retained_bytes if state else None,
+                self._warning(state.retained_bytes if state else None),
+            )
+
+        return self._asked(look)
+
+    def _lost(
+        self, server: slot.ServerState, state: slot.SlotState | None, place: int, details: Mapping[str, Json]
+    ) -> Reason | None:
+        if server.system != details["system"]:
+            return Reason("SOURCE_REPLACED", f"{self.name} is another database cluster than before")
+        if server.timeline != details["timeline"] or server.flushed < place:
+            return Reason("SOURCE_REPLACED", f"{self.name} failed over, or was restored from a backup")
+        if state is None:
+            return Reason("SLOT_LOST", f"slot {details['slot']} of {self.name} was dropped")
+        if state.lost or state.confirmed is None:
+            return Reason("SLOT_LOST", f"{self.name} no longer keeps the log that slot {details['slot']} needs")
+        if state.confirmed > place:
+            return Reason(
+                "SLOT_LOST",
+                f"somebody else has read slot {details['slot']} of {self.name} up to {format_lsn(state.confirmed)}, "
+                f"and we are at {format_lsn(place)}",
+            )
+        return None
+
+    def _warning(self, retained: int | None) -> str | None:
+        if retained is None or self._max_retained_wal is None or retained <= self._max_retained_wal:
+            return None
+        return (
+            f"{self.name} keeps {retained / 1e6:,.0f} MB of its log for us, more than max_retained_wal "
+            f"({self._max_retained_wal / 1e6:,.0f} MB); refresh, or remove the source if it is not needed"
+        )
+
+    def end(self) -> int:
+        """The end of the log, with everything in it that is visible now."""
+        return self._asked(lambda connection: slot.wait_until_flushed(connection, self._patience))
+
+    def captured(
+        self, wanted: Mapping[str, Wanted], place: int, upto: int, details: Mapping[str, Json]
+    ) -> Iterator[LogEvent]:
+        """The transactions from *place* on that committed before *upto*, with the rows of the tables wanted."""
+        followed = self._followed(wanted)
+        now = Visible.parse(self._asked(_snapshot))
+        # A connection of its own, for it is in use while the caller writes what it gets.
+        with explained(self.address), connect(self.address) as connection:
+            messages = stream.peek(connection, str(details["slot"]), str(details["publication"]), upto)
+            yield from entries(messages, followed, place, now)
+
+    def pending(self, place: int, upto: int, details: Mapping[str, Json]) -> Mapping[str, Peek]:
+        """What the slot holds, by table; the rows stay on the server."""
+        names = {(table.schema, table.name): name for name, table in self.described_tables().items()}
+
+        def count(connection: Connection[Any]) -> Mapping[str, Peek]:
+            found = stream.count(connection, str(details["slot"]), str(details["publication"]), upto)
+            return {
+                names[table]: Peek(
+                    (SourceTransaction({"place": upto}, None, None),),
+                    insert_only=table in found.only_inserts,
+                    rows=None if table in found.truncated else rows,
+                )
+                for table, rows in found.rows.items()
+                if table in names
+            }
+
+        return self._asked(count)
+
+    def acknowledge(self, place: int, details: Mapping[str, Json]) -> None:
+        """Let the server forget what was committed before *place*."""
+        self._asked(lambda connection: slot.advance(connection, str(details["slot"]), place))
+
+    # Rows
+
+    @contextmanager
+    def baseline(self, table: str, columns: Sequence[str]) -> Iterator[Baseline]:
+        """All rows of a table in one snapshot, which several tasks of Spark share."""
+        described = self._table(table)
+        options = self._retried(lambda: jdbc_options(self.address))
+        types = self._columns(table, described)
+        with explained(self.address), connect(self.address, autocommit=False) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            row = connection.execute("SELECT pg_export_snapshot(), pg_current_snapshot()::text").fetchone()
+            assert row is not None
+            exported, seen = row
+            details = _noted(connection, described)
+            shown = [f"{types[name].read(_quoted(name))} AS {_quoted(name)}" for name in columns]
+            first = (
+                f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT '{exported}'; "
+            )
+            shared = {
+                **options,
+                "fetchsize": FETCHED_AT_ONCE,
+                "sessionInitStatement": first + options["sessionInitStatement"],
+            }
+            rows = [
+                Rows(
+                    {**shared, "dbtable": f"(SELECT {', '.join([*shown, f'ctid AS {CTID}'])} FROM {place}) AS t"},
+                    _page_ranges(pages),
+                )
+                for place, pages in _heaps(connection, described)
+            ]
+            yield Baseline(tuple(rows), seen, details)
+
+    def sees(self, seen: str, xid: str) -> bool:
+        """Whether a snapshot shows a transaction of the log."""
+        return Visible.parse(seen).sees(int(xid))
+
+    def not_seen(self, seen: str) -> str:
+        """The condition on log entries that a snapshot does not show them."""
+        return Visible.parse(seen).not_seen("_xid")
+
+    def parsers(self, table: str) -> Mapping[str, Callable[[str], str]]:
+        """From text to values, by column."""
+        return {name: column.parse for name, column in self._columns(table, self._table(table)).items()}
+
+    def changed_since(self, noted: Mapping[str, Wanted]) -> Mapping[str, Reason]:
+        """Which tables are others than before, or had values changed by something that the log does not tell.
+
+        ``ALTER COLUMN ... TYPE ... USING`` writes all rows anew without a word in the log; it leaves a new file and a
+        new description of the column. Dropping a column and adding another of its name leaves another number.
+        """
+        described = {name: table for name, table in self.described_tables().items() if name in noted}
+        now = self._asked(lambda connection: {name: _noted(connection, table) for name, table in described.items()})
+        found = {name: self._changed(name, table, noted[name], now[name]) for name, table in described.items()}
+        return {name: reason for name, reason in found.items() if reason is not None}
+
+    def _changed(self, table: str, described: PgTable, noted: Wanted, now: Mapping[str, Json]) -> Reason | None:
+        label = f"{self.name}.{table}"
+        if now["oid"] != noted.details["oid"]:
+            return Reason("SOURCE_TABLE_REPLACED", f"{label} was dropped and made anew")
+        then_columns, now_columns = _by_name(noted.details), _by_name(now)
+        for name in noted.columns:
+            if _number(now_columns, name) != _number(then_columns, name):
+                return Reason("SOURCE_TABLE_REWRITTEN", f"another column of {label} is called {name} now")
+        if now["partitions"] != noted.details["partitions"]:
+            # The log tells of rows that come and go through the root, not of those that come and go with a partition.
+            return Reason("SOURCE_TABLE_REWRITTEN", f"a partition of {label} was added, removed, emptied or rewritten")
+        rewritten = now["filenode"] != noted.details["filenode"]
+        altered = [name for name in noted.columns if now_columns.get(name) != then_columns.get(name)]
+        if rewritten and altered:
+            return Reason("SOURCE_TABLE_REWRITTEN", f"{label} was rewritten when {', '.join(altered)} was altered")
+        return None
+
+    def check(self) -> None:
+        """Raise the first finding that is not as it must be, with all that is to be done."""
+        wrong = [finding for finding in self.findings() if not finding.ok]
+        if wrong:
+            fixes = "".join(f"\n  {finding.fix}" for finding in wrong)
+            raise SourceError(
+                wrong[0].code,
+                f"source {self.name} ({self.address}) cannot be used: "
+                f"{'; '.join(finding.what for finding in wrong)}. To do:{fixes}",
+            )
+
+    def findings(self) -> list[Finding]:
+        """All that the source must be and have."""
+        tables = self.described_tables(strict=True)
+        named = self._tables is not None
+        return self._asked(lambda c: findings(c, tables, self.slot, self.publication, named=named))
+
+    # Inside
+
+    def _info(self, name: str, table: PgTable) -> TableInfo:
+        usable, unusable = [], {}
+        for column in table.columns:
+            label = f"{self.name}.{name}.{column.name}"
+            found = self._mapped(name, table, column)
+            if not column.published:
+                unusable[column.name] = (
+                    f"{label} is a generated column that PostgreSQL does not put into its log; compute it in the view."
+                )
+            elif isinstance(found, Unsupported):
+                unusable[column.name] = found.message
+            else:
+                nullable = not column.not_null or (self._special == "null" and column.name not in key_of(table))
+                usable.append(Column(column.name, found.type, nullable))
+        return TableInfo(name, tuple(usable), key_of(table), table.quoted, unusable)
+
+    def _columns(self, name: str, table: PgTable) -> dict[str, ColumnType]:
+        found = {}
+        for column in table.columns:
+            type_ = self._mapped(name, table, column)
+            if isinstance(type_, ColumnType):
+                found[column.name] = type_
+        return found
+
+    def _mapped(self, name: str, table: PgTable, column: PgColumn) -> ColumnType | Unsupported:
+        """A column's type in Spark; a key has to be held as it is."""
+        declared = self._types.get(name, {}).get(column.name)
+        special = "fail" if column.name in key_of(table) else self._special
+        return mapping(column, declared, special=special, label=f"{self.name}.{name}.{column.name}")
+
+    def _table(self, name: str) -> PgTable:
+        found = self.described_tables()
+        if name not in found:
+            raise SourceError("SOURCE_TABLE_GONE", f"{self.name}.{name} does not exist any more; {self._has(found)}.")
+        return found[name]
+
+    def _has(self, found: Mapping[str, PgTable]) -> str:
+        return f"{self.name} has {', '.join(found) or 'no tables'}"
+
+    def _checked(self, tables: Sequence[str]) -> list[PgTable]:
+        """Tables that may be published: publishing one whose rows cannot be told apart would stop its updates."""
+        found = self.described_tables()
+        for name in tables:
+            problem = identity_problem(found[name]) if name in found else None
+            if problem is not None:
+                raise SourceError("NO_REPLICA_IDENTITY", f"{self.name}.{name}: {problem}")
+        return [found[name] for name in tables if name in found]
+
+    def _followed(self, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], Followed]:
+        found = self.described_tables()
+        followed = {}
+        for name, want in wanted.items():
+            if name in found:
+                types = self._columns(name, found[name])
+                canonical = [types[c].canonical if c in types else None for c in want.columns]
+                oid = want.details["oid"]
+                assert isinstance(oid, int)
+                parts = [part.identity for part in found[name].partitions] or [found[name].identity]
+                whole = all(identity == "f" for identity in parts)
+                followed[found[name].schema, found[name].name] = Followed(name, oid, want, canonical, whole)
+        return followed
+
+    def _asked(self, question: Callable[[Connection[Any]], T]) -> T:
+        """Ask over the connection that is kept open; a lost one is made again while there is patience."""
+
+        def ask() -> T:
+            if self._open is None or self._open.closed:
+                self._open = connect(self.address)
+            try:
+                with explained(self.address):
+                    return question(self._open)
+            except (SourceError, psycopg.Error):
+                self._open.close()
+                raise
+
+        return self._retried(ask)
+
+    def _retried(self, action: Callable[[], T]) -> T:
+        """Wait out what passes, but not again for each question to a server that was just waited for in vain."""
+        if self._gave_up is not None and time.monotonic() - self._gave_up[0] < GIVEN_UP_FOR:
+            raise self._gave_up[1]
+        self._gave_up = None
+        try:
+            return retrying(action, patience=self._patience)
+        except SourceError as error:
+            if is_transient(error):
+                self._gave_up = (time.monotonic(), error)
+            raise
+
+
+def _snapshot(connection: Connection[Any]) -> str:
+    row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _noted(connection: Connection[Any], table: PgTable) -> dict[str, Json]:
+    """What tells whether a table, its files or its columns are others than before."""
+    row = connection.execute(
+        "SELECT c.oid::bigint, c.relfilenode::bigint, (SELECT json_object_agg(a.attname, json_build_array(a.attnum, "
+        "a.atttypid::bigint, a.xmin::text::bigint)) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 "
+        "AND NOT a.attisdropped), (SELECT coalesce(json_object_agg(p.oid, p.relfilenode::bigint), '{}') "
+        "FROM pg_class p WHERE p.oid = ANY(%s::oid[])) FROM pg_class c WHERE c.oid = %s",
+        (list(table.partition_oids), table.oid),
+    ).fetchone()
+    if row is None:
+        return {"oid": 0, "filenode": 0, "columns": {}, "partitions": {}}
+    return {"oid": row[0], "filenode": row[1], "columns": row[2], "partitions": row[3]}
+
+
+def _by_name(details: Mapping[str, Json]) -> dict[str, Any]:
+    columns = details["columns"]
+    assert isinstance(columns, dict)
+    return columns
+
+
+def _number(columns: Mapping[str, Any], name: str) -> Any:
+    """Which column of its table has the name; a number that is never used again."""
+    return columns.get(name, [None])[0]
+
+
+def _heaps(connection: Connection[Any], table: PgTable) -> list[tuple[str, int]]:
+    """The tables that hold the rows, each with its size in pages."""
+    oids = [(part.quoted, part.oid) for part in table.partitions] if table.kind == "p" else [(table.quoted, table.oid)]
+    heaps = []
+    for quoted, oid in oids:
+        row = connection.execute(
+            "SELECT pg_relation_size(%s::oid) / current_setting('block_size')::bigint", (oid,)
+        ).fetchone()
+        assert row is not None
+        heaps.append((f"ONLY {quoted}", int(row[0] or 0)))
+    return heaps
+
+
+def _page_ranges(pages: int) -> tuple[str, ...]:
+    """Conditions that part a table by where its rows lie; the last has no end, for the table may have grown."""
+    starts = list(range(0, max(pages, 1), PAGES_AT_ONCE))
+    ranges = []
+    for number, start in enumerate(starts):
+        until = f" AND {CTID} < '({starts[number + 1]},0)'" if number + 1 < len(starts) else ""
+        ranges.append(f"{CTID} >= '({start},0)'{until}")
+    return tuple(ranges)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
