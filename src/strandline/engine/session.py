@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +143,17 @@ class Engine:
         writer = self.worker.sql(sql).write.format("delta").mode(mode).option("userMetadata", step_id)
         writer.save(path)
 
+    def jdbc_view(self, name: str, options: Mapping[str, str], parts: Sequence[str]) -> None:
+        """Name rows that another database gives through JDBC; a task of its own reads each condition of *parts*."""
+        table, url = options["dbtable"], options["url"]
+        properties = {key: value for key, value in options.items() if key not in ("dbtable", "url")}
+        rows = self.worker.read.jdbc(url, table, predicates=list(parts), properties=properties)
+        rows.createOrReplaceTempView(name)
+
+    def drop_view(self, name: str) -> None:
+        """Forget a name given by :meth:`jdbc_view`."""
+        self.worker.catalog.dropTempView(name)
+
     @contextlib.contextmanager
     def committing(self, step_id: str) -> Iterator[None]:
         """Within, commits of SQL statements carry *step_id*, where the engine can do that."""
@@ -164,6 +174,10 @@ class Engine:
         of aggregates of a merged summary delta.
         """
         tag = f"strandline/{view}/{step}".replace(",", "_")
+        # Spark describes each plan in words before it runs it, whether somebody looks or not.
+        self._set("spark.sql.ui.explainMode", "simple")
+        # The default, INT96, is read by few, and not for all years.
+        self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         self._set("spark.sql.constraintPropagation.enabled", "false")
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
@@ -284,7 +298,10 @@ def _keeping_interrupt_handler() -> Iterator[None]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """PySpark logs each failed analysis with its stack; here failing is an answer."""
-    loggers = [logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    from pyspark.logger import PySparkLogger
+
+    # Made as PySpark makes them: a plain logger of these names would fail wherever PySpark logs an error later.
+    loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

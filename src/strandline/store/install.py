@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from strandline.algebra.schema import Column, names
 from strandline.engine import tables
@@ -126,9 +126,9 @@ def _raise(node: Node, count: str) -> str:
 
 def _literal_key(node: Node) -> Column | None:
     """The key of the table, if it is one column whose values can be written as literals."""
-    if node.block is None or len(node.block.key) != 1 or not node.block.grouped:
+    if len(node.key) != 1:
         return None
-    column = next(c for c in node.stored if c.name == node.block.key[0])
+    column = next(c for c in node.stored if c.name == node.key[0])
     return column if column.type in _BOUNDED else None
 
 
@@ -136,7 +136,8 @@ def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -
     """Two commits; only the second carries the step's id, so a crash between them starts the step again."""
     column = _literal_key(node)
     assert column is not None
-    keys = [row[0] for row in engine.rows(f"SELECT DISTINCT {quoted(column.name)} FROM ({_deleted(node, delta)})")]
+    text = f"CAST({quoted(column.name)} AS STRING)"
+    keys = [row[0] for row in engine.rows(f"SELECT DISTINCT {text} FROM ({_deleted(node, delta)})")]
     present = [_constant(key, column) for key in keys if key is not None]
     tests = [f"{quoted(column.name)} IN ({', '.join(present)})"] if present else []
     if None in keys:
@@ -147,7 +148,7 @@ def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -
     if engine.capabilities.commit_metadata and counted[0][0] != len(keys):
         raise StoreError(
             "DELETE_WITHOUT_ROW",
-            f"{node.name}: {len(keys)} groups were to be replaced, but its table holds {counted[0][0]} of them; "
+            f"{node.name}: {len(keys)} rows were to be replaced, but its table holds {counted[0][0]} of them; "
             "somebody else changed the table. Refresh the view in full.",
         )
     if delta.inserted:
@@ -155,13 +156,13 @@ def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -
 
 
 def _merge(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
-    if node.block is not None and node.block.grouped:
-        return _merge_groups(engine, node, delta, node.block.key)
+    if node.key:
+        return _merge_keyed(engine, node, delta, node.key)
     return _merge_rows(engine, node, delta, baseline)
 
 
-def _merge_groups(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...]) -> str:
-    """Groups by key: new values, or none."""
+def _merge_keyed(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...]) -> str:
+    """Rows by key, of a copy or the groups of an aggregate: new values, or none."""
     shown, keys = quoted_list(names(node.stored)), quoted_list(key)
     gone = (
         f"SELECT {shown}, 'D' AS __op FROM ({_deleted(node, delta)}) AS d LEFT ANTI JOIN "
@@ -174,7 +175,7 @@ def _merge_groups(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...]
         f"MERGE INTO delta.{quoted(node.path)} AS t USING ({source}) AS s\n"
         f"ON {_same('t', 's', key)}{_bounds(engine, node, delta, key)}\n"
         f"WHEN MATCHED AND s.__op = 'D' THEN DELETE\n"
-        f"WHEN MATCHED THEN UPDATE SET {changed}\n"
+        f"{f'WHEN MATCHED THEN UPDATE SET {changed}' if changed else ''}\n"
         f"WHEN NOT MATCHED AND s.__op = 'U' THEN INSERT ({shown}) VALUES ({values})"
     )
 
@@ -224,17 +225,16 @@ def _bounds(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...], targ
     if column.type not in _BOUNDED:
         return ""
     name = quoted(column.name)
-    low, high, nulls = engine.rows(
-        f"SELECT min({name}), max({name}), count(*) - count({name}) FROM ({_deleted(node, delta)} UNION ALL "
-        f"{_inserted(node, delta)})"
-    )[0]
+    changed = f"{_deleted(node, delta)} UNION ALL {_inserted(node, delta)}"
+    ends = f"CAST(min({name}) AS STRING), CAST(max({name}) AS STRING)"
+    low, high, nulls = engine.rows(f"SELECT {ends}, count(*) - count({name}) FROM ({changed})")[0]
     if low is None or nulls:
         return ""
     return f" AND {target}.{name} BETWEEN {_constant(low, column)} AND {_constant(high, column)}"
 
 
-def _constant(value: Any, column: Column) -> str:
-    """A key value as a literal of the column's type."""
+def _constant(value: str, column: Column) -> str:
+    """A key value, given as text because Python does not know all dates that Spark does, as a literal of its type."""
     if column.type in ("date", "string"):
-        return literal(str(value)) if column.type == "string" else f"DATE {literal(str(value))}"
+        return literal(value) if column.type == "string" else f"DATE {literal(value)}"
     return f"CAST({value} AS {column.type})"

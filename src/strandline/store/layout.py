@@ -8,9 +8,10 @@ from pathlib import Path
 
 
 def new_location(name: str, kind: str) -> str:
-    """A place for the table of a new view or block; never one that was used before."""
+    """A place for the table of a new view, block or copy; never one that was used before."""
     plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name.lower())
-    return f"{'blocks' if kind == 'block' else 'views'}/{plain}-{uuid.uuid4().hex[:8]}"
+    folder = {"block": "blocks", "copy": "copies"}.get(kind, "views")
+    return f"{folder}/{plain}-{uuid.uuid4().hex[:8]}"
 
 
 def delta_path(root: str, refresh_id: str, step_id: str) -> str:

@@ -1,4 +1,4 @@
-"""A node of the view DAG with its table: a user's view, or a hidden block."""
+"""A node of the view DAG with its table: a user's view, a hidden block, or the copy of a source table."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from strandline.sql.shapes import storable
 
 @dataclass(frozen=True)
 class Node:
-    """What the catalog says of a view or block.
+    """What the catalog says of a view, block or copy.
 
-    Without a *block* the view's query cannot be maintained incrementally, for *reason*: it is run as written, and its
-    rows are stored as they come.
+    A view without a *block* cannot be maintained incrementally, for *reason*: its query is run as written, and its rows
+    are stored as they come. A copy is named like the table it is a copy of, and has no block either.
     """
 
     record: ViewRecord
@@ -37,7 +37,27 @@ class Node:
 
     @property
     def hidden(self) -> bool:
-        return self.record.kind == "block"
+        return self.record.kind != "view"
+
+    @property
+    def copied(self) -> bool:
+        """Whether the node is the copy of a source table."""
+        return self.record.kind == "copy"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Stored columns that identify a stored row and are never changed in place; empty for a bag."""
+        if self.copied:
+            visible: Any = self.record.options["key"]
+            stored = {column.name: s.name for column, s in zip(self.visible, self.stored, strict=True)}
+            return tuple(stored[name] for name in visible)
+        return self.block.key if self.block is not None and self.block.grouped else ()
+
+    @property
+    def log_path(self) -> str:
+        """Where the change log of a copy is."""
+        root, _, name = self.path.rpartition("/copies/")
+        return f"{root}/logs/{name}"
 
     @property
     def inputs(self) -> tuple[str, ...]:

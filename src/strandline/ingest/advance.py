@@ -1,0 +1,223 @@
+"""Advancing the leaves: before a refresh plans, copied sources are captured, and tables that must be are read anew.
+
+Capturing and reading anew are safe to repeat. What they reach is recorded, and the plan that follows pins it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from strandline.catalog import CaptureRecord, Catalog, Json, Lease, NewVersion, VersionRecord
+from strandline.engine.session import Engine
+from strandline.errors import SourceError
+from strandline.ingest.capture import Captured, TableToCapture, capture, position_of
+from strandline.ingest.copied import COPIED, CopiedSource, both, log_of, place_of
+from strandline.reasons import Reason
+from strandline.sources.protocol import Health, Peek, Position, TableInfo, Wanted
+from strandline.sql.names import quoted
+from strandline.store.node import Node, renamed_select
+from strandline.store.tables import fill, make_ready
+
+
+@dataclass(frozen=True)
+class CopyState:
+    """What a refresh would find of a copied table.
+
+    *position* is where its copy goes; *problem* is why it must stay where it is; *anew* is why the table has to be read
+    again before the refresh, which only a refresh itself does; *peek* is what happened between the copy and *position*.
+    """
+
+    position: Position = None
+    problem: Reason | None = None
+    anew: Reason | None = None
+    peek: Peek = field(default_factory=lambda: Peek(()))
+
+
+def survey(
+    catalog: Catalog, source: CopiedSource, copies: Sequence[Node], requested: Sequence[str], *, captured: bool
+) -> dict[str, CopyState]:
+    """Look at the copies of one source, with *captured* as far as its changes are in the log, else up to now."""
+    record = catalog.captures.get(source.name)
+    tables = source.inner.tables()
+    health = None if record is None else source.inner.health(record.place, record.details)
+    end = None if record is None else record.place if captured else max(record.place, source.inner.end())
+    ahead = record is not None and end is not None and end > record.place
+    pending = source.inner.pending(record.place, end, record.details) if ahead and record and end else {}
+    bases = {node.name: catalog.versions.baseline(node.record.id) for node in copies}
+    noted = {table_of(node): wanted(node, base) for node in copies if (base := bases[node.name]) is not None}
+    changed = source.inner.changed_since(noted)
+    found = {}
+    for node in copies:
+        base = bases[node.name]
+        problem = _problem(node, tables)
+        if problem is not None:
+            found[node.name] = CopyState(problem=problem)
+            continue
+        anew = _anew(node, record, base, health, changed, requested)
+        if anew is not None or record is None or base is None or end is None:
+            found[node.name] = CopyState(anew=anew)
+            continue
+        table = table_of(node)
+        peek = source.peek(table, base.positions[node.name], position_of(record.log, record.place))
+        peek = both(peek, pending[table]) if table in pending else peek
+        found[node.name] = CopyState(position_of(record.log, end), peek=peek)
+    return found
+
+
+_PASSING = ("SOURCE_UNREACHABLE", "SOURCE_LOST", "SOURCE_BUSY")
+
+
+def problem_of(error: SourceError) -> Reason:
+    """Why the views over a source keep their last state, after an error of the source."""
+    code = "SOURCE_UNREACHABLE" if error.code in _PASSING else "SOURCE_FAILED"
+    return Reason(code, f"[{error.code}] {error.message}")
+
+
+def take_in(
+    catalog: Catalog,
+    source: CopiedSource,
+    copies: Sequence[Node],
+    to_read: Sequence[str],
+    storage_options: Mapping[str, str],
+    lease: Lease,
+    upto: int | None = None,
+) -> Captured:
+    """Capture the changes of one source, up to now or to a place; its log is begun if need be.
+
+    The tables *to_read* will be read anew next, so from here on their changes must reach the log.
+    """
+    record = catalog.captures.get(source.name)
+    health = None if record is None else source.inner.health(record.place, record.details)
+    if record is None or (health is not None and health.lost is not None):
+        lost = health.lost if health else None
+        if record is not None:
+            source.inner.close_log(record.details)
+        opened = source.inner.open_log([table_of(node) for node in copies if node.name in to_read])
+        details: dict[str, Json] = {**opened.details, "lost": None if lost is None else dict(lost.to_dict())}
+        record = catalog.captures.begin(source.name, uuid.uuid4().hex[:8], opened.place, details, lease)
+    elif to_read:
+        source.inner.add_to_log([table_of(node) for node in copies if node.name in to_read], record.details)
+    tables = {
+        table_of(node): TableToCapture(wanted(node, base), node.log_path)
+        for node in copies
+        if (base := catalog.versions.baseline(node.record.id)) is not None and _goes_on(record, node, base)
+    }
+    end = source.inner.end() if upto is None else upto
+    return capture(source.inner, catalog, record, tables, end, storage_options, lease)[1]
+
+
+def read_anew(
+    catalog: Catalog, engine: Engine, source: CopiedSource, node: Node, reason: Reason, keep_states: str, step_id: str
+) -> NewVersion:
+    """Fill a copy from the table itself, in one snapshot; what the log holds from now on is applied to that."""
+    record = catalog.captures.get(source.name)
+    assert record is not None
+    base = catalog.versions.baseline(node.record.id)
+    parsers = source.inner.parsers(table_of(node))
+    names = [column.name for column in node.visible]
+    with source.inner.baseline(table_of(node), names) as baseline:
+        views = [f"strandline_{step_id.replace('-', '_')}_{number}" for number in range(len(baseline.rows))]
+        for view, rows in zip(views, baseline.rows, strict=True):
+            engine.jdbc_view(view, rows.options, rows.parts)
+        shown = ", ".join(f"{parsers[name](quoted(name))} AS {quoted(name)}" for name in names)
+        texts = " UNION ALL ".join(f"SELECT * FROM {view}" for view in views)
+        make_ready(engine, node, None if base is None else base.version, step_id)
+        parsed = renamed_select(f"SELECT {shown} FROM ({texts})", node.visible, node.stored)
+        version = fill(engine, node, parsed, keep_states, step_id)
+        for view in views:
+            engine.drop_view(view)
+    position: dict[str, Json] = {"log": record.log, "place": record.place, "seen": baseline.seen}
+    noted: dict[str, Json] = {"reason": dict(reason.to_dict()), "details": dict(baseline.details)}
+    inputs: dict[str, Json] = {"@definition": node.record.fingerprint, COPIED: noted}
+    return NewVersion(node.record.id, version, inputs, {node.name: position})
+
+
+def read_reason(base: VersionRecord | None) -> Reason | None:
+    """Why a copy's table was read anew, if that is what made this version of it."""
+    noted = base.inputs.get(COPIED) if base else None
+    reason = noted.get("reason") if isinstance(noted, dict) else None
+    return Reason(str(reason["code"]), str(reason["text"])) if isinstance(reason, dict) else None
+
+
+def carried_on(base: VersionRecord) -> dict[str, Json]:
+    """What the next version of a copy inherits: what was noted of the table when it was read."""
+    return {COPIED: {"reason": None, "details": _noted(base)}}
+
+
+def table_of(node: Node) -> str:
+    """The name of a copied table in its source."""
+    return node.name.split(".", 1)[1]
+
+
+def wanted(node: Node, base: VersionRecord) -> Wanted:
+    """What is to be captured of a table that was copied."""
+    return Wanted(tuple(c.name for c in node.visible), _key(node), _noted(base))
+
+
+def _problem(node: Node, tables: Mapping[str, TableInfo]) -> Reason | None:
+    """Why a copy cannot follow its table."""
+    info = tables.get(table_of(node))
+    if info is None:
+        return Reason("SOURCE_TABLE_GONE", f"{node.name} does not exist any more")
+    if info.key != _key(node):
+        now = f"({', '.join(info.key)})" if info.key else "none"
+        return Reason("SOURCE_SCHEMA_CHANGED", f"the key of {node.name} was ({', '.join(_key(node))}) and is {now} now")
+    types = {column.name: column.type for column in info.columns}
+    for column in node.visible:
+        if column.name not in types:
+            text = f"{node.name} has no column {column.name} any more; it has {', '.join(types)}"
+            return Reason("SOURCE_SCHEMA_CHANGED", text)
+        if types[column.name] != column.type:
+            text = f"{node.name}.{column.name} was {column.type} and is {types[column.name]} now"
+            return Reason("SOURCE_SCHEMA_CHANGED", text)
+    return None
+
+
+def _anew(
+    node: Node,
+    record: CaptureRecord | None,
+    base: VersionRecord | None,
+    health: Health | None,
+    changed: Mapping[str, Reason],
+    requested: Sequence[str],
+) -> Reason | None:
+    """Why the table has to be read again, if it has."""
+    if base is None:
+        return Reason("FIRST_FILL")
+    if node.name in requested:
+        return Reason("REQUESTED")
+    if health is not None and health.lost is not None:
+        return health.lost
+    if record is None:
+        return Reason("SLOT_LOST")
+    if log_of(base.positions[node.name]) != record.log:
+        lost = record.details.get("lost")
+        return Reason(str(lost["code"]), str(lost["text"])) if isinstance(lost, dict) else Reason("SLOT_LOST")
+    logged = record.tables.get(table_of(node))
+    if logged is not None and logged.broken is not None and not _goes_on(record, node, base):
+        code, _, text = logged.broken.partition(": ")
+        return Reason(code, text)
+    return changed.get(table_of(node))
+
+
+def _goes_on(record: CaptureRecord, node: Node, base: VersionRecord) -> bool:
+    """Whether the log holds all changes of a table from its copy on."""
+    position = base.positions[node.name]
+    if log_of(position) != record.log:
+        return False
+    logged = record.tables.get(table_of(node))
+    return logged is None or logged.broken_at is None or logged.broken_at < place_of(position)
+
+
+def _noted(base: VersionRecord) -> dict[str, Json]:
+    noted = base.inputs.get(COPIED)
+    details = noted.get("details") if isinstance(noted, dict) else None
+    return details if isinstance(details, dict) else {}
+
+
+def _key(node: Node) -> tuple[str, ...]:
+    key = node.record.options["key"]
+    assert isinstance(key, list)
+    return tuple(str(name) for name in key)

@@ -1,0 +1,212 @@
+"""A source whose tables are copied, as the rest of the warehouse sees it: with a past.
+
+The source itself gives its changes once and can be asked only about now. Its change logs and the versions of its copies
+in the warehouse make up for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from strandline.algebra.plan import Plan
+from strandline.algebra.schema import Schema
+from strandline.catalog import Catalog, LeafRecord, TransactionRecord, VersionRecord
+from strandline.engine import tables
+from strandline.engine.delta_log import DeltaLog, NoSuchTable
+from strandline.engine.session import Engine
+from strandline.errors import SourceError
+from strandline.ingest.capture import logged, position_of
+from strandline.ingest.fold import Stretch, delta
+from strandline.reasons import Reason
+from strandline.sources.protocol import Answer, CapturedSource, Peek, Position, Size, SourceTransaction, TableInfo
+from strandline.sources.query import pinned_query
+from strandline.sql.names import quoted_list
+from strandline.store.node import Node, node_of
+
+COPIED = "@copied"
+"""Among the inputs of a copy's version: why it was last read anew, and what the source noted of the table then."""
+
+
+class CopiedSource:
+    """The tables of *inner*, as their copies and change logs hold them. Positions are places in its log."""
+
+    copied = True
+
+    def __init__(self, inner: CapturedSource, catalog: Catalog, engine: Engine, root: str) -> None:
+        self.name = inner.name
+        self.kind = inner.kind
+        self.inner = inner
+        self._catalog = catalog
+        self._engine = engine
+        self._root = root
+
+    def check(self) -> None:
+        """Raise SourceError unless the source can be used as it is declared."""
+        self.inner.check()
+
+    def tables(self) -> Mapping[str, TableInfo]:
+        """The tables as they are now; while the source does not answer, those that are known, as they were."""
+        try:
+            return self.inner.tables()
+        except SourceError:
+            known = [leaf for leaf in self._catalog.leaves.all() if leaf.source == self.name]
+            if not known:
+                raise
+            return {leaf.table: _as_known(leaf) for leaf in known}
+
+    def position(self, table: str) -> Position:
+        """The newest position, captured or not."""
+        record = self._catalog.captures.get(self.name)
+        if record is None:
+            return None
+        return position_of(record.log, max(record.place, self.inner.end()))
+
+    def peek(self, table: str, after: Position, upto: Position) -> Peek:
+        """The transactions between two positions; those that are not captured yet are only counted."""
+        record = self._catalog.captures.get(self.name)
+        first, last = place_of(after), place_of(upto)
+        if record is None or log_of(after) != record.log:
+            return Peek((), gap=None if after == upto else _gap(self.name))
+        peek = summed_up(self._logged(table, after, min(last, record.place)))
+        if last <= record.place:
+            return peek
+        pending = self.inner.pending(max(first, record.place), last, record.details)
+        return both(peek, pending[table]) if table in pending else peek
+
+    def changes(self, table: str, after: Position, upto: Position, columns: Schema, *, only: str | None = None) -> str:
+        """A SELECT of the net changes from the position of a version of the copy; *only* is a condition on entries."""
+        node = self.node(table)
+        record = self._catalog.captures.get(self.name)
+        version = None if record is None else logged(record, table, node.log_path)
+        transactions = self._logged(table, after, place_of(upto))
+        if version is None or not transactions:
+            return tables.no_changes(columns)
+        counts = {what for t in transactions for what in t.summary}
+        unseen = None if seen_of(after) is None else self.inner.not_seen(str(seen_of(after)))
+        stretch = Stretch(
+            node.log_path,
+            version,
+            log_of(after),
+            place_of(after),
+            place_of(upto),
+            " AND ".join(filter(None, (unseen, only))) or None,
+            truncated="truncated" in counts,
+            unchanged="unchanged" in counts,
+            only_inserts=counts == {"inserted"},
+        )
+        key = tuple(str(name) for name in _list(node.record.options["key"]))
+        old = self.snapshot(table, after, node.visible)
+        rows = delta(stretch, node.visible, key, self.inner.parsers(table), old)
+        shown = quoted_list((*(c.name for c in columns), "__sign"))
+        return f"SELECT {shown}, {place_of(upto)} AS _position FROM ({rows})"
+
+    def snapshot(self, table: str, at: Position, columns: Schema | None) -> str:
+        """A SELECT of the copy at a position."""
+        node = self.node(table)
+        select = node.select(self._version_at(node, at).version)
+        return select if columns is None else f"SELECT {quoted_list(c.name for c in columns)} FROM ({select})"
+
+    def size(self, table: str, at: Position) -> Size:
+        """How much the copy holds."""
+        node = self.node(table)
+        try:
+            size = DeltaLog(node.path, self._engine.storage_options).size(self._version_at(node, at).version)
+        except NoSuchTable:
+            return Size(0, 0)
+        return Size(size.rows, size.bytes)
+
+    def query(self, plan: Plan) -> Answer:
+        """A query over the copies."""
+        return pinned_query(self, plan)
+
+    def acknowledge(self, table: str, position: Position) -> None:
+        """Capturing acknowledges, as soon as changes are in the log."""
+
+    def node(self, table: str) -> Node:
+        """The copy of a table."""
+        record = self._catalog.views.get(f"{self.name}.{table}")
+        if record is None:
+            raise SourceError(
+                "NOT_COPIED",
+                f"{self.name}.{table} is copied when a view first reads it, and none does; create a view over it.",
+            )
+        return node_of(record, self._root)
+
+    def _version_at(self, node: Node, at: Position) -> VersionRecord:
+        """The version of a copy that shows a position: none of the transactions between the two changed the table."""
+        table = node.name.split(".", 1)[1]
+        for version in reversed(self._catalog.versions.all(node.record.id)):
+            since = version.positions[node.name]
+            if since == at:
+                return version
+            if log_of(since) == log_of(at) and place_of(since) <= place_of(at):
+                if self._logged(table, since, place_of(at)):
+                    break
+                return version
+        raise SourceError(
+            "NOT_COPIED",
+            f"the copy of {node.name} was never at {at}; refresh a view over it, then read what a state shows.",
+        )
+
+    def _logged(self, table: str, after: Position, upto: int) -> list[TransactionRecord]:
+        """The logged transactions of a table after a position that a copy at that position does not show."""
+        seen = seen_of(after)
+        found = self._catalog.unit_of_work.between(f"{self.name}.{table}", place_of(after), upto)
+        return [
+            t
+            for t in found
+            if log_of(t.position) == log_of(after) and not (seen is not None and self.inner.sees(seen, str(t.txid)))
+        ]
+
+
+def summed_up(transactions: list[TransactionRecord]) -> Peek:
+    """What logged transactions amount to."""
+    counts = {what for t in transactions for what in t.summary}
+    rows = sum(n for t in transactions for what, n in t.summary.items() if what not in ("unchanged", "truncated"))
+    return Peek(
+        tuple(SourceTransaction(t.position, t.txid, t.committed_at) for t in transactions),
+        insert_only=counts <= {"inserted"},
+        rows=None if "truncated" in counts else rows,
+    )
+
+
+def both(first: Peek, second: Peek) -> Peek:
+    """Two stretches, one after the other."""
+    rows = None if first.rows is None or second.rows is None else first.rows + second.rows
+    return Peek(
+        (*first.transactions, *second.transactions),
+        insert_only=first.insert_only and second.insert_only,
+        rows=rows,
+    )
+
+
+def place_of(position: Position) -> int:
+    """How far a position reaches in its log."""
+    assert isinstance(position, dict)
+    found = position["place"]
+    assert isinstance(found, int)
+    return found
+
+
+def log_of(position: Position) -> str:
+    """The log that a position belongs to."""
+    return str(position["log"]) if isinstance(position, dict) else ""
+
+
+def seen_of(position: Position) -> str | None:
+    """The transactions from the position's place on that a copy there shows already."""
+    seen = position.get("seen") if isinstance(position, dict) else None
+    return None if seen is None else str(seen)
+
+
+def _gap(source: str) -> Reason:
+    return Reason("SLOT_LOST", f"the log of {source} was begun anew")
+
+
+def _as_known(leaf: LeafRecord) -> TableInfo:
+    return TableInfo(leaf.table, leaf.columns, leaf.key, leaf.location)
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value
