@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -25,10 +27,15 @@ from strandline.define.widening import retyped, widens
 from strandline.engine.fence import fence
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
+from strandline.ingest.advance import CopyState
+from strandline.ingest.capture import Captured
+from strandline.ingest.copied import CopiedSource
 from strandline.project.folder import Project
+from strandline.propagate.against_source import verify_against_source
 from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
+from strandline.propagate.leaves import Advanced, advance, looked_at
 from strandline.propagate.plan import RefreshPlan, counted
 from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
@@ -37,7 +44,7 @@ from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.status import Status, status
 from strandline.propagate.vdag import Vdag
 from strandline.propagate.verify import Verification, verify
-from strandline.sources.protocol import Source
+from strandline.sources.protocol import Finding, Source
 from strandline.sql import ddl
 from strandline.sql.names import literal, quoted
 from strandline.sql.references import replaced
@@ -71,6 +78,7 @@ class Warehouse:
         self._declared = DeclaredSources(project, catalog, engine)
         self._sources = self._declared.adapters
         self._published = Published(catalog, engine, project.warehouse_root)
+        self._scratch: list[str] = []
 
     @classmethod
     def open(cls, path: str | Path, *, spark: SparkSession | None = None, remote: str | None = None) -> Warehouse:
@@ -93,6 +101,9 @@ class Warehouse:
 
     def close(self) -> None:
         """Let go of the catalog, and stop Spark if we started it."""
+        self._declared.close()
+        for folder in self._scratch:
+            shutil.rmtree(folder, ignore_errors=True)
         self._catalog.close()
         self._engine.close()
 
@@ -125,6 +136,22 @@ class Warehouse:
             raise SourceError("SOURCE_IN_USE", f"source {name} is read by {', '.join(users)}; drop them first.")
         with self._changing(f"remove source {name}"):
             self._declared.remove(name)
+
+    def sources(self) -> list[str]:
+        """The names of the sources."""
+        return sorted(self._sources)
+
+    def check_source(self, name: str) -> list[Finding]:
+        """All that a source must be and have, and whether it does; what is missing comes with the statement for it."""
+        self._declared.known(name)
+        source = self._sources[name]
+        try:
+            if isinstance(source, CopiedSource):
+                return list(source.inner.findings())
+            source.check()
+        except SourceError as error:
+            return [Finding(error.message, False, error.code)]
+        return [Finding(f"{len(source.tables())} tables can be read", True)]
 
     def attach(self, source: Source) -> None:
         """Take a source that this program made, for as long as this warehouse is open."""
@@ -178,7 +205,8 @@ class Warehouse:
         declared = {view.create.name.lower() for view in self._pending() if view.change == "new"}
         known = [name for name in names if name.lower() not in declared]
         wanted = self._named(known) if known or not names else []
-        plan = self._planner().plan(wanted, wanted if full else ())
+        planner = self._planner(looked_at(self._context(), wanted), captures=True)
+        plan = planner.plan(wanted, wanted if full else ())
         return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines())
 
     def refresh(
@@ -201,11 +229,13 @@ class Warehouse:
         if plans and (names or len(plans) > 1 or full):
             raise RefreshError("BAD_REFRESH", "a refresh takes names, or one plan alone.")
         pending = self._pending()
-        if not plans and not pending and self._catalog.refreshes.unfinished() is None:
+        copies = any(record.kind == "copy" for record in self._catalog.views.all())
+        if not plans and not pending and not copies and self._catalog.refreshes.unfinished() is None:
             plan = self._planner().plan(self._named(names), self._named(names) if full else ())
             if plan.empty and not any(node.blocked for node in plan.nodes):
                 return self._nothing_done(plan)
         with self._changing("refresh", wait, watcher) as (lease, resumed):
+            captured: dict[str, Captured] = {}
             if plans:
                 plan = self._still_good(plans[0])
             else:
@@ -218,10 +248,13 @@ class Warehouse:
                         )
                     self._apply_view(view)
                 self._follow_types(names if full else [])
-                plan = self._planner().plan(self._named(names), self._named(names) if full else ())
+                wanted = self._named(names)
+                advanced = self._advance(wanted, wanted if full else (), lease, watcher)
+                plan = self._planner(advanced.copies).plan(wanted, wanted if full else ())
+                captured = advanced.captured
             if plan.empty:
-                return self._nothing_done(plan, resumed)
-            return self._run(plan, lease, watcher, resumed)
+                return replace(self._nothing_done(plan, resumed), captured=captured)
+            return replace(self._run(plan, lease, watcher, resumed), captured=captured)
 
     # Reading
 
@@ -238,6 +271,23 @@ class Warehouse:
         with self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])):
             recomputed = self._context().as_written(node, self._published.seen(node, entry.version))
             return verify(self._engine, node.name, state.number, node.visible, node.select(entry.version), recomputed)
+
+    def verify_source(self, table: str, *, wait: float = 0) -> Verification:
+        """Compare the copy of a source table (``source.table``) with the table itself, in one snapshot of it."""
+        node = self._node(table)
+        folder = f"{self._project.warehouse_root.rstrip('/')}/deltas/verify-{uuid.uuid4().hex}"
+        self._scratch.append(folder)
+        with (
+            self._changing(f"verify {table}", wait) as (lease, _),
+            self._engine.step(node.name, "verify", small=self._planner().is_small([node.name])),
+        ):
+            return verify_against_source(self._context(), node, folder, lease)
+
+    def copies(self, *names: str) -> list[str]:
+        """The source tables that the warehouse keeps copies of, those that the views *names* read or all."""
+        vdag = self._vdag()
+        wanted = vdag.with_ancestors(self._named(names)) if names else vdag.order
+        return [name for name in wanted if vdag.nodes[name].copied]
 
     def export_views(self, schema: str) -> list[str]:
         """Make each view readable in a schema of Spark's catalog, as the newest state shows it; the names made.
@@ -267,7 +317,7 @@ class Warehouse:
 
     def status(self) -> Status:
         """Where each view and source stands."""
-        plan = self._planner().plan(self.views())
+        plan = self._planner(looked_at(self._context(), self.views())).plan(self.views())
         return status(self._catalog, self._vdag(), self._sources, plan, self._pending_lines())
 
     # Inside
@@ -292,10 +342,11 @@ class Warehouse:
             self._project.write_view(create.name, _as_create(text))
             if create.with_no_data:
                 return None
-            plan = self._planner().plan([create.name])
+            advanced = self._advance([create.name], (), lease, watcher, strict=True)
+            plan = self._planner(advanced.copies).plan([create.name])
             if plan.empty:
                 return self._nothing_done(plan, resumed)
-            report = self._run(plan, lease, watcher, resumed)
+            report = replace(self._run(plan, lease, watcher, resumed), captured=advanced.captured)
             problem = next((v.problem for n, v in report.views.items() if n.lower() == create.name.lower()), None)
             if problem is not None:
                 raise RefreshError("FILL_FAILED", f"view {create.name} could not be filled: {problem}")
@@ -334,7 +385,7 @@ class Warehouse:
         """Compile views anew whose source columns have wider types now, or others and a full refresh is asked for."""
         vdag, definitions = self._vdag(), self._definitions()
         columns: dict[str, Schema] = {}
-        for leaf in vdag.leaves():
+        for leaf in (*vdag.leaves(), *(node.name for node in vdag.nodes.values() if node.copied)):
             relation = KnownRelations(self._catalog, self._sources).find(leaf)
             columns[leaf] = relation.columns if relation else ()
         asked = {name.lower() for name in rebaselined}
@@ -346,6 +397,7 @@ class Warehouse:
                 record = self._catalog.views.get(name)
                 if record is not None and (name.lower() in asked or all(widens(*pair) for pair in types)):
                     self._apply_view(PendingView("changed", create_of(record)))
+        definitions.follow_keys()
 
     def _explain_create(self, create: CreateView) -> str:
         compiled = self._definitions().compile(create).compiled
@@ -418,8 +470,17 @@ class Warehouse:
         lines = [f"{name}: its file is gone; DROP the view, or put the file back" for name in gone]
         return tuple([*(str(view) for view in self._pending()), *lines])
 
-    def _planner(self) -> Planner:
-        return Planner(self._catalog, self._engine, self._vdag(), self._sources, FIXED)
+    def _planner(self, copies: Mapping[str, CopyState] | None = None, *, captures: bool = False) -> Planner:
+        return Planner(self._catalog, self._engine, self._vdag(), self._sources, FIXED, copies, captures=captures)
+
+    def _advance(
+        self, names: Sequence[str], full: Sequence[str], lease: Lease, watcher: Watcher, *, strict: bool = False
+    ) -> Advanced:
+        """The first phase of a refresh, with the steps of its own that it may need."""
+        requested = [name for name in full if self._node(name).copied]
+        return advance(
+            self._context(), names, requested, lease, lambda plan: self._run(plan, lease, watcher, None), strict=strict
+        )
 
     def _context(self) -> Context:
         relations = KnownRelations(self._catalog, self._sources)
@@ -464,6 +525,13 @@ class Warehouse:
                 "STALE_PLAN",
                 f"the plan was made for state {plan.base_state}, and the newest is {newest.number if newest else '-'} "
                 "now; plan again.",
+            )
+        copies = {record.name for record in self._catalog.views.all() if record.kind == "copy"}
+        unread = [node.name for node in plan.nodes if node.name in copies and node.strategy == "full"]
+        if unread:
+            raise RefreshError(
+                "STALE_PLAN",
+                f"{', '.join(unread)} must be read anew before the plan can be carried out; refresh by name instead.",
             )
         return plan
 

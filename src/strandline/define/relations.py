@@ -20,6 +20,8 @@ class KnownRelations:
         self._tables: dict[str, Mapping[str, TableInfo]] = {}
         self._views: dict[str, Relation] = {}
         for record in catalog.views.all():
+            if record.kind == "copy":
+                continue
             node = node_of(record, "")
             key = node.block.visible_key if node.block is not None else ()
             self._views[record.name.lower()] = Relation(record.name, record.columns, key)

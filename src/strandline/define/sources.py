@@ -8,9 +8,11 @@ from typing import Any
 from strandline.catalog import Catalog
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
+from strandline.ingest.copied import CopiedSource
+from strandline.project.config import DEFAULT_RETAINED_WAL, parse_size
 from strandline.project.folder import Project, source_config
 from strandline.sources.adapters import adapter
-from strandline.sources.protocol import Source
+from strandline.sources.protocol import CapturedSource, Source
 from strandline.sql.names import choices
 
 
@@ -82,19 +84,32 @@ class DeclaredSources:
                 self._note_locations(name, self.adapters[name])
 
     def remove(self, name: str) -> None:
-        """Forget a source."""
+        """Forget a source, and let go of what it keeps for us."""
+        source, capture = self.adapters[name], self._catalog.captures.get(name)
+        if isinstance(source, CopiedSource) and capture is not None:
+            source.inner.close_log(capture.details)
+            self._catalog.captures.remove(name)
         for leaf in self.leaves(name):
             self._catalog.leaves.remove(leaf)
         self._catalog.sources.remove(name)
         self._project.remove_source(name)
         del self.adapters[name]
 
+    def close(self) -> None:
+        """Let go of connections."""
+        for source in self.adapters.values():
+            if isinstance(source, CopiedSource):
+                source.inner.close()
+
     def leaves(self, name: str) -> list[str]:
         """The tables of a source that were ever read."""
         return [leaf.name for leaf in self._catalog.leaves.all() if leaf.source == name]
 
     def _in_files(self) -> dict[str, dict[str, Any]]:
-        return {name: config.model_dump(exclude_defaults=True) for name, config in self._project.sources().items()}
+        return {
+            name: config.model_dump(exclude_defaults=True, by_alias=True)
+            for name, config in self._project.sources().items()
+        }
 
     def _adapter(self, name: str, config: Mapping[str, Any]) -> Source:
         known = self._catalog.sources.get(name)
@@ -107,7 +122,13 @@ class DeclaredSources:
         resolved = dict(config)
         if config.get("path") and "://" not in config["path"]:
             resolved["path"] = str((self._project.folder / config["path"]).resolve())
-        return adapter(name, resolved, self._engine, located if config.get("tables") else {})
+        if config["kind"] == "postgres":
+            resolved["max_retained_wal"] = parse_size(config.get("max_retained_wal", DEFAULT_RETAINED_WAL))
+        owner = f"{self._project.config.name}_{self._catalog.warehouse_id[:8]}"
+        found = adapter(name, resolved, self._engine, located if config.get("tables") else {}, owner)
+        if isinstance(found, CapturedSource):
+            return CopiedSource(found, self._catalog, self._engine, self._project.warehouse_root)
+        return found
 
     def _note_locations(self, name: str, source: Source) -> None:
         """Tables that views read may now lie elsewhere."""
@@ -126,7 +147,7 @@ class DeclaredSources:
 
 
 def _checked(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    return source_config(dict(config), f"sources/{name}.yml").model_dump(exclude_defaults=True)
+    return source_config(dict(config), f"sources/{name}.yml").model_dump(exclude_defaults=True, by_alias=True)
 
 
 def _check_name(name: str) -> None:

@@ -9,12 +9,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
 from strandline.algebra.block import Block
-from strandline.algebra.codec import fingerprint, to_json
+from strandline.algebra.codec import fingerprint, from_json, to_json
+from strandline.algebra.plan import At, scans
+from strandline.algebra.schema import Schema, names
 from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
 from strandline.define.relations import KnownRelations
 from strandline.engine.session import Engine
@@ -47,6 +49,19 @@ class Definition:
         return self.compiled.blocks[-1].inputs if self.compiled.blocks else self.compiled.inputs
 
     @property
+    def uses(self) -> dict[str, set[str]]:
+        """The columns that the view reads, by source table."""
+        found: dict[str, set[str]] = {name: set() for name in self.compiled.inputs if "." in name}
+        for block in self.compiled.blocks:
+            for scan in scans(block.body):
+                if isinstance(scan.operand, At) and scan.operand.relation in found:
+                    found[scan.operand.relation].update(names(scan.fields))
+        noted: Any = self.options.get("uses", {})
+        for name, columns in noted.items():
+            found[name].update(column.name for column in map(from_json, columns))
+        return found
+
+    @property
     def relation(self) -> Relation:
         """The view as others read it."""
         key = self.compiled.blocks[-1].visible_key if self.compiled.blocks else ()
@@ -73,6 +88,7 @@ class Definitions:
         """What *create* defines; nothing is registered."""
         relations = KnownRelations(self._catalog, self._sources, defined)
         self._check_cycle(create, relations)
+        self._check_columns(create, relations)
         compiled = compile_view(create.name, create.query, relations, self._engine.analyse)
         _check_clustering(create, compiled)
         if compiled.reason is not None and create.policy == "INCREMENTAL STRICT":
@@ -94,9 +110,11 @@ class Definitions:
         return Definition(create.name, create.query.sql, options, compiled, create.origin.file)
 
     def register(self, definition: Definition) -> ViewRecord:
-        """Add a new view, with the hidden blocks it needs."""
-        records = self._catalog.views.apply([*self._new_blocks(definition), _added(definition)])
+        """Add a new view, with the hidden blocks and the copies of source tables that it needs."""
         self._note_leaves(definition)
+        records = self._catalog.views.apply(
+            [*self._copies([definition]), *self._new_blocks(definition), _added(definition)]
+        )
         return records[definition.name]
 
     def redefine(self, definition: Definition) -> ViewRecord:
@@ -104,15 +122,29 @@ class Definitions:
         before = self._catalog.views.get(definition.name)
         assert before is not None
         followers = self._followers(before.name, definition)
-        changes: list[AddView | RedefineView | DropView] = [*self._new_blocks(definition)]
+        self._note_leaves(definition)
+        changes: list[AddView | RedefineView | DropView] = [*self._copies([definition, *followers])]
+        changes.extend(self._new_blocks(definition))
         changes.append(RedefineView(**vars(_added(definition))))
         for follower in followers:
             changes.extend(self._new_blocks(follower))
             changes.append(RedefineView(**vars(_added(follower))))
         records = self._catalog.views.apply(changes)
-        self._note_leaves(definition)
         self._drop_orphans()
         return records[definition.name]
+
+    def follow_keys(self) -> None:
+        """Begin copies anew whose tables have another key now."""
+        changes: list[RedefineView] = []
+        for record in self._catalog.views.all():
+            source, _, table = record.name.partition(".")
+            if record.kind == "copy" and source in self._sources:
+                info = self._sources[source].tables().get(table)
+                held = {column.name for column in record.columns}
+                if info is not None and list(info.key) != record.options["key"]:
+                    columns = tuple(c for c in info.columns if c.name in held or c.name in info.key)
+                    changes.append(_added_copy(RedefineView, record.name, columns, info.key))
+        self._catalog.views.apply(changes)
 
     def drop(self, name: str) -> None:
         """Drop a view that nothing reads."""
@@ -132,7 +164,7 @@ class Definitions:
         found: list[str] = []
         for dependant in self._catalog.views.dependants(name):
             record = self._catalog.views.get(dependant)
-            if record is not None and record.kind == "block":
+            if record is not None and record.kind != "view":
                 found.extend(self.users_of(dependant))
             else:
                 found.append(dependant)
@@ -191,12 +223,45 @@ class Definitions:
         known = {record.name for record in self._catalog.views.all()}
         return [_added_block(block) for block in definition.compiled.blocks[:-1] if block.node not in known]
 
+    def _copies(self, definitions: Sequence[Definition]) -> list[AddView | RedefineView]:
+        """The copies that views need and that are not there yet, or lack a column of what the views read."""
+        used: dict[str, set[str]] = {}
+        for definition in definitions:
+            for leaf, columns in definition.uses.items():
+                if leaf.split(".", 1)[0] in self._sources and self._sources[leaf.split(".", 1)[0]].copied:
+                    used.setdefault(leaf, set()).update(columns)
+        changes: list[AddView | RedefineView] = []
+        for leaf, columns in used.items():
+            source, table = leaf.split(".", 1)
+            info = self._sources[source].tables()[table]
+            known = self._catalog.views.get(leaf)
+            held = {column.name for column in known.columns} if known else set()
+            wanted = tuple(c for c in info.columns if c.name in columns | held or c.name in info.key)
+            # A query such as SELECT count(*) names no column, but rows without columns cannot be stored.
+            wanted = wanted or info.columns[:1]
+            if known is None:
+                changes.append(_added_copy(AddView, leaf, wanted, info.key))
+            elif known.columns != wanted or known.options["key"] != list(info.key):
+                changes.append(_added_copy(RedefineView, leaf, wanted, info.key))
+        return changes
+
+    def _check_columns(self, create: CreateView, relations: Relations) -> None:
+        """Columns whose type Spark cannot hold are refused here, not in the middle of a refresh."""
+        words = {token.name.lower() for token in create.query.tree.find_all(exp.Identifier)}
+        star = next(iter(create.query.tree.find_all(exp.Star)), None) is not None
+        for reference in references(create.query, relations):
+            source, _, table = reference.relation.name.partition(".")
+            unusable = self._sources[source].tables()[table].unusable if table else {}
+            for column, why in unusable.items():
+                if column.lower() in words or star:
+                    raise SqlError("UNSUPPORTED_TYPE", why, origin=create.origin)
+
     def _drop_orphans(self) -> None:
-        """Hidden blocks that no view reads any more."""
+        """Hidden blocks and copies that no view reads any more."""
         while True:
             records = self._catalog.views.all()
             read = {name for record in records for name in record.inputs}
-            orphans = [r.name for r in records if r.kind == "block" and r.name not in read]
+            orphans = [r.name for r in records if r.kind != "view" and r.name not in read]
             if not orphans:
                 return
             self._catalog.views.apply([DropView(name) for name in orphans])
@@ -264,6 +329,25 @@ def _added(definition: Definition) -> AddView:
         inputs=definition.inputs,
         location=new_location(definition.name, "view"),
         origin=definition.origin,
+    )
+
+
+_Change = TypeVar("_Change", AddView, RedefineView)
+
+
+def _added_copy(change: type[_Change], leaf: str, columns: Schema, key: Sequence[str]) -> _Change:
+    text = json.dumps([leaf, [to_json(c) for c in columns], list(key)])
+    return change(
+        name=leaf,
+        kind="copy",
+        sql="",
+        options={"policy": "AUTO", "key": list(key)},
+        definition=_noted(None, None),
+        fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
+        columns=columns,
+        inputs=(),
+        location=new_location(leaf, "copy"),
+        origin=None,
     )
 
 

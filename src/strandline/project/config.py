@@ -7,11 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+DEFAULT_RETAINED_WAL = "10 GB"
+
 KEEP_STATES = re.compile(r"\d+ (second|minute|hour|day|week)s?")
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
 class SparkConfig(_Strict):
@@ -55,13 +57,59 @@ class DeltaConfig(_Strict):
     keys: dict[str, list[str]] = Field(default_factory=dict)
 
 
+class PostgresConfig(_Strict):
+    """A source of PostgreSQL tables, read through a replication slot and copied into the warehouse.
+
+    *tables* are names in *schema* (or ``schema.table``), or a mapping from names here to names there; without it the
+    source has all tables of the schema that can be used.
+    """
+
+    kind: Literal["postgres"]
+    dsn: str | None = None
+    dsn_env: str | None = None
+    db_schema: str = Field("public", alias="schema")
+    tables: dict[str, str] | None = None
+    types: dict[str, dict[str, str]] = Field(default_factory=dict)
+    special_values: Literal["fail", "null"] = "fail"
+    slot: str | None = Field(None, pattern="^[a-z0-9_]{1,63}$")
+    publication: str | None = Field(None, min_length=1, max_length=63)
+    max_retained_wal: str = DEFAULT_RETAINED_WAL
+    patience: float = Field(60, ge=0)
+
+    @field_validator("tables", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        names = [str(table).rpartition(".")[2] for table in value]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} is named twice; write the tables as name: schema.table")
+        return dict(zip(names, map(str, value), strict=True))
+
+    @field_validator("max_retained_wal")
+    @classmethod
+    def _size(cls, value: str) -> str:
+        parse_size(value)
+        return value
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes, written like ``10 GB``."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)\s*", text)
+    if found is None:
+        raise ValueError("write it as a number and a unit (B, kB, MB, GB, TB), for example 10 GB")
+    return int(float(found[1]) * 1000 ** ("B", "kB", "MB", "GB", "TB").index(found[2]))
+
+
 class MemoryConfig(_Strict):
     """A scripted source that a program hands over; it lives as long as the program."""
 
     kind: Literal["memory"]
 
 
-SourceConfig = Annotated[DeltaConfig | MemoryConfig, Field(discriminator="kind")]
+AnySourceConfig = DeltaConfig | PostgresConfig | MemoryConfig
+SourceConfig = Annotated[AnySourceConfig, Field(discriminator="kind")]
 
-LATER_KINDS = {"postgres": "PostgreSQL", "files": "file dumps"}
+LATER_KINDS = {"files": "file dumps"}
 """Kinds that the design names and this version does not have."""

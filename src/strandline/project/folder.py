@@ -11,7 +11,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from strandline.errors import Origin, ProjectError
-from strandline.project.config import LATER_KINDS, DeltaConfig, MemoryConfig, ProjectConfig, SourceConfig
+from strandline.project.config import LATER_KINDS, AnySourceConfig, DeltaConfig, ProjectConfig, SourceConfig
 
 FILE = "strandline.yml"
 
@@ -103,7 +103,7 @@ class Project:
             return f"{prefix}{(self.folder / self.config.catalog.removeprefix(prefix)).resolve()}"
         return self.config.catalog
 
-    def sources(self) -> dict[str, DeltaConfig | MemoryConfig]:
+    def sources(self) -> dict[str, AnySourceConfig]:
         """What sources/*.yml declare, by name."""
         found = {}
         for file in sorted((self.folder / "sources").glob("*.y*ml")):
@@ -136,16 +136,16 @@ class Project:
         return file
 
 
-def source_config(found: Any, where: str) -> DeltaConfig | MemoryConfig:
+def source_config(found: Any, where: str) -> AnySourceConfig:
     """What a source's file or ``add_source`` says, checked."""
     kind = found.get("kind") if isinstance(found, dict) else None
     if kind in LATER_KINDS:
         raise ProjectError(
             "NOT_YET_AVAILABLE",
-            f"sources of kind {kind} ({LATER_KINDS[str(kind)]}) are not in this version; kinds are: delta.",
+            f"sources of kind {kind} ({LATER_KINDS[str(kind)]}) are not in this version; kinds are: delta, postgres.",
             origin=Origin(where),
         )
-    adapter: TypeAdapter[DeltaConfig | MemoryConfig] = TypeAdapter(SourceConfig)
+    adapter: TypeAdapter[AnySourceConfig] = TypeAdapter(SourceConfig)
     try:
         config = adapter.validate_python(found)
     except ValidationError as error:

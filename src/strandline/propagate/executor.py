@@ -18,6 +18,8 @@ from strandline.catalog import Json, Lease, NewVersion, StateEntry
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
 from strandline.errors import StrandlineError
+from strandline.ingest.advance import carried_on, read_anew, take_in
+from strandline.ingest.copied import CopiedSource, place_of
 from strandline.ingest.leaf import ingest, log_transactions
 from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
@@ -66,6 +68,8 @@ class _Run:
                 self._fail(step, record.error or "failed")
             else:
                 self._step(step, place, resumed=record.status == "running")
+        if not any(step.kind == "publish" for step in self._plan.steps):
+            self._finish()
         layout.drop_deltas(self._context.root, self._plan.id)
         hidden = {n.name for n in self._plan.nodes if n.hidden}
         newest = self._context.catalog.states.newest()
@@ -112,7 +116,7 @@ class _Run:
             return None
         if step.subject in self._failed:
             return self._failed[step.subject]
-        if step.kind == "ingest":
+        if step.kind in ("ingest", "capture"):
             return None
         for name in self._context.vdag.nodes[step.subject].inputs:
             if name in self._failed:
@@ -128,6 +132,10 @@ class _Run:
     def _carry_out(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion | None]:
         path = layout.delta_path(self._context.root, self._plan.id, step.id)
         match step.kind:
+            case "capture":
+                return self._capture(step), None
+            case "load":
+                return self._load(step)
             case "ingest":
                 return self._ingest(step, path), None
             case "compute":
@@ -141,11 +149,30 @@ class _Run:
             case "publish":
                 raise AssertionError("publishing is not a step on a table")
 
+    def _capture(self, step: Step) -> dict[str, Any]:
+        context, source = self._context, self._copied(step.subject)
+        copies = [n for n in context.vdag.nodes.values() if n.copied and n.name.split(".", 1)[0] == step.subject]
+        options = context.engine.storage_options
+        taken = take_in(context.catalog, source, copies, (), options, self._lease, place_of(step.upto))
+        return {"transactions": taken.transactions, "rows": taken.rows}
+
+    def _load(self, step: Step) -> tuple[dict[str, Any], NewVersion]:
+        context, node = self._context, self._context.vdag.nodes[step.subject]
+        source, reason = self._copied(step.subject.split(".", 1)[0]), self._plan.node(step.subject).reason
+        new = read_anew(context.catalog, context.engine, source, node, reason, context.keep_states, step.id)
+        rows = DeltaLog(node.path, context.engine.storage_options).size(new.version).rows or 0
+        return {"version": new.version, "install": "overwrite", "inserted": rows, "deleted": 0}, new
+
+    def _copied(self, name: str) -> CopiedSource:
+        source = self._context.sources[name]
+        assert isinstance(source, CopiedSource)
+        return source
+
     def _ingest(self, step: Step, path: str) -> dict[str, Any]:
         source_name, table = step.subject.split(".", 1)
         source = self._context.sources[source_name]
-        columns = {c.name: c for node in self._readers(step) for c in node.uses(step.subject)}
-        delta = ingest(self._context.engine, source, table, step.after, step.upto, tuple(columns.values()), path)
+        columns = tuple({c.name: c for node in self._readers(step) for c in node.uses(step.subject)}.values())
+        delta = ingest(self._context.engine, source, table, step.after, step.upto, columns, columns, path)
         log_transactions(self._context.catalog, source, table, step.after, step.upto, self._lease)
         return _noted(delta)
 
@@ -161,6 +188,8 @@ class _Run:
 
     def _compute(self, step: Step, path: str) -> dict[str, Any]:
         node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
+        if node.copied:
+            return self._compute_copy(node, plan, path)
         assert node.block is not None
         deltas = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
         changed = [name for name in plan.changed if deltas[name].rows]
@@ -181,6 +210,12 @@ class _Run:
             assert delta is not None
         sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=True)
         return {**_noted(write_delta(self._context.engine, sql, node.stored, path)), "rows_in": rows_in}
+
+    def _compute_copy(self, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
+        source, table = node.name.split(".", 1)
+        after, upto = plan.pinned[node.name], plan.positions[node.name]
+        delta = ingest(self._context.engine, self._copied(source), table, after, upto, node.visible, node.stored, path)
+        return {**_noted(delta), "rows_in": delta.rows}
 
     def _compare(self, step: Step, path: str) -> dict[str, Any]:
         node = self._context.vdag.nodes[step.subject]
@@ -260,6 +295,10 @@ class _Run:
 
     def _new_version(self, node: Node, plan: NodePlan, version: int) -> NewVersion:
         seen = {**self._post(node), DEFINITION: node.record.fingerprint}
+        if node.copied:
+            base = self._context.catalog.versions.baseline(node.record.id)
+            assert base is not None
+            seen.update(carried_on(base))
         return NewVersion(node.record.id, version, seen, plan.positions)
 
     def _take_up(self, step: Step, result: dict[str, Any]) -> None:
@@ -275,15 +314,23 @@ class _Run:
             case "install" | "recompute":
                 self._versions[step.subject] = result["version"]
                 self._moved = True
-            case "publish":
+            case "capture" | "load" | "publish":
                 pass
         report = self._reports.get(step.subject)
         if report is not None:
             report.seconds += result.get("seconds", 0.0)
             report.rows_in = result.get("rows_in", report.rows_in)
-            if step.kind in ("install", "recompute"):
+            if step.kind in ("load", "install", "recompute"):
                 report.install = result["install"]
                 report.rows_inserted, report.rows_deleted = result["inserted"], result["deleted"]
+
+    def _finish(self) -> None:
+        """The end of a plan that only prepares another."""
+        if self._failed:
+            problems = "; ".join(f"{name}: {why}" for name, why in self._failed.items())
+            self._context.catalog.refreshes.fail(self._plan.id, problems, self._lease)
+        else:
+            self._context.catalog.refreshes.finish(self._plan.id, self._lease)
 
     def _publish(self, step: Step) -> None:
         """One catalog transaction makes the versions reached a new state; failed nodes keep what they showed."""

@@ -13,8 +13,12 @@ from strandline.sql.render import SIGN, render
 
 
 def plan_sql(context: Context, plan: RefreshPlan) -> dict[str, str]:
-    """For each node that is refreshed: the SELECT of its delta, or of its contents."""
-    return {node.name: _sql(context, plan, node) for node in plan.nodes if node.strategy != "none"}
+    """For each view or block that is refreshed: the SELECT of its delta, or of its contents."""
+    return {
+        node.name: _sql(context, plan, node)
+        for node in plan.nodes
+        if node.strategy != "none" and not context.vdag.nodes[node.name].copied
+    }
 
 
 def _sql(context: Context, plan: RefreshPlan, node_plan: NodePlan) -> str:

@@ -27,15 +27,16 @@ def key_of(pin: Json) -> str:
     return json.dumps(pin, sort_keys=True)
 
 
-StepKind = Literal["ingest", "compute", "compare", "install", "recompute", "publish"]
+StepKind = Literal["capture", "load", "ingest", "compute", "compare", "install", "recompute", "publish"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step: *subject* is a leaf (ingest), a node, or empty (publish).
+    """One step: *subject* is a source (capture), a leaf (ingest), a node, or empty (publish).
 
-    ``ingest`` stores the delta of a leaf, ``compute`` the delta of a node, ``compare`` the delta of a recomputed node;
-    ``install`` and ``recompute`` make a new version of a node's table; ``publish`` makes the new state.
+    ``capture`` takes a source's changes into the change log, ``load`` reads a copied table anew; ``ingest`` stores the
+    delta of a leaf, ``compute`` the delta of a node, ``compare`` the delta of a recomputed node; ``install`` and
+    ``recompute`` make a new version of a node's table; ``publish`` makes the new state.
     """
 
     id: str
@@ -150,4 +151,6 @@ def _explained(node: NodePlan) -> list[str]:
 def _short(position: Json) -> str:
     if isinstance(position, dict) and "version" in position:
         return f"version {position['version']}"
+    if isinstance(position, dict) and "place" in position:
+        return f"place {position['place']} of its log"
     return f"position {position}"

@@ -13,9 +13,10 @@ from strandline.algebra.block import delta_of
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
 from strandline.cost.model import CostModel, Work
-from strandline.engine.delta_log import DeltaLog, NoSuchTable
+from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
+from strandline.ingest.advance import CopyState, read_reason
 from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
@@ -53,13 +54,24 @@ class Planner:
     """Plans refreshes of one warehouse."""
 
     def __init__(
-        self, catalog: Catalog, engine: Engine, vdag: Vdag, sources: Mapping[str, Source], cost: CostModel
+        self,
+        catalog: Catalog,
+        engine: Engine,
+        vdag: Vdag,
+        sources: Mapping[str, Source],
+        cost: CostModel,
+        copies: Mapping[str, CopyState] | None = None,
+        *,
+        captures: bool = False,
     ) -> None:
+        """*copies* is what was found of copied tables; with *captures* a plan takes their changes in itself."""
         self._catalog = catalog
         self._engine = engine
         self._vdag = vdag
         self._sources = sources
         self._cost = cost
+        self._copies = dict(copies or {})
+        self._captures = captures
         self._tables: dict[str, Mapping[str, TableInfo]] = {}
 
     def plan(self, names: Collection[str], full: Collection[str] = ()) -> RefreshPlan:
@@ -68,7 +80,8 @@ class Planner:
         leaves = {leaf: self._leaf(leaf) for leaf in self._leaves_of(order)}
         planned: dict[str, NodePlan] = {}
         for name in order:
-            planned[name] = self._node(self._vdag.nodes[name], leaves, planned, name in full)
+            node = self._vdag.nodes[name]
+            planned[name] = self._copy(node) if node.copied else self._node(node, leaves, planned, name in full)
         newest = self._catalog.states.newest()
         steps = self._steps(planned, leaves)
         plan_id = uuid.uuid4().hex
@@ -78,8 +91,9 @@ class Planner:
 
     def is_small(self, names: Collection[str]) -> bool:
         """Whether all that *names* are computed from is little enough to run interpreted."""
-        leaves = self._leaves_of(self._vdag.with_ancestors(names))
-        return sum(self._leaf(leaf).bytes for leaf in leaves) < SMALL_BYTES
+        order = self._vdag.with_ancestors(names)
+        leaves = sum(self._leaf(leaf).bytes for leaf in self._leaves_of(order))
+        return leaves + self._copied_bytes(order) < SMALL_BYTES
 
     def _leaves_of(self, order: Collection[str]) -> list[str]:
         return list(dict.fromkeys(i for n in order for i in self._vdag.nodes[n].inputs if i not in self._vdag.nodes))
@@ -100,6 +114,40 @@ class Planner:
         except SourceError as error:
             return _Leaf(None, (), Reason("SOURCE_TABLE_GONE", error.message), 0, 0, {})
         return _Leaf(position, columns, None, size.rows, size.bytes, {})
+
+    def _copied_bytes(self, order: Collection[str]) -> int:
+        return sum(self._table_size(self._vdag.nodes[name]).bytes for name in order if self._vdag.nodes[name].copied)
+
+    def _copy(self, node: Node) -> NodePlan:
+        """How the copy of a source table is brought to where its source was captured."""
+        state = self._copies.get(node.name, CopyState(problem=Reason("SOURCE_UNREACHABLE")))
+        base = self._catalog.versions.baseline(node.record.id)
+        draft = NodePlan(node.name, True, "none", Reason("UNCHANGED"), base.version if base else None)
+        if state.problem is not None:
+            kept = dict(base.positions) if base else {}
+            return replace(draft, reason=state.problem, blocked=True, positions=kept)
+        if state.anew is not None or base is None:
+            return replace(draft, strategy="full", reason=state.anew or Reason("FIRST_FILL"))
+        found = replace(draft, positions={node.name: state.position}, pinned={node.name: base.positions[node.name]})
+        if state.peek.changes_data:
+            found = replace(
+                found,
+                strategy="incremental",
+                reason=Reason("CHANGES"),
+                changed=(node.name,),
+                insert_only=state.peek.insert_only,
+                estimated_rows=self._table_rows(node) if state.peek.rows is None else state.peek.rows,
+            )
+        read = read_reason(base)
+        if read is not None and not self._shown(node, base):
+            return replace(found, strategy="full", reason=read)
+        return found
+
+    def _shown(self, node: Node, base: VersionRecord) -> bool:
+        """Whether a published state shows this version of a node."""
+        newest = self._catalog.states.newest()
+        entry = newest.entries.get(node.name) if newest else None
+        return entry is not None and (entry.view_id, entry.version) == (base.view_id, base.version)
 
     def _peek(self, name: str, leaf: _Leaf, after: Position) -> Peek:
         """What happened to a leaf since *after*; asked once for all nodes that have seen the same of it."""
@@ -157,7 +205,13 @@ class Planner:
     def _blocked(self, node: Node, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]) -> Reason | None:
         for name in node.inputs:
             if name in planned and planned[name].blocked:
+                if self._vdag.nodes[name].copied:
+                    return planned[name].reason
                 return Reason("INPUT_FAILED", f"{name} cannot be refreshed: {planned[name].reason}")
+            if name in planned and self._vdag.nodes[name].copied:
+                problem = _schema_problem(node, name, self._vdag.nodes[name].visible)
+                if problem is not None:
+                    return problem
             if name in leaves:
                 problem = leaves[name].problem or _schema_problem(node, name, leaves[name].columns)
                 if problem is not None:
@@ -225,7 +279,7 @@ class Planner:
         insert_only = all(
             self._peek(name, leaves[name], base.inputs[name]).insert_only
             if name in leaves
-            else planned[name].insert_only and planned[name].strategy == "incremental" and not self._grouped(name)
+            else self._only_inserts(planned[name], base)
             for name in draft.changed
         )
         delta = delta_of(node.block, draft.changed, insert_only=insert_only)
@@ -255,13 +309,18 @@ class Planner:
             return replace(found, strategy="full", reason=Reason("COST", detail))
         return found
 
+    def _only_inserts(self, below: NodePlan, base: VersionRecord) -> bool:
+        """Whether the delta of a node below, from what the version *base* of a node above has seen, only inserts."""
+        from_there = below.baseline == self._seen(below.name, base.inputs.get(below.name))
+        return below.insert_only and below.strategy == "incremental" and from_there and not self._grouped(below.name)
+
     def _seen(self, name: str, pin: Json) -> int | None:
         """The version of a node below that a pin names."""
         return self._vdag.nodes[name].pinned_version(pin)
 
     def _grouped(self, name: str) -> bool:
-        block = self._vdag.nodes[name].block
-        return block is None or block.grouped
+        node = self._vdag.nodes[name]
+        return not node.copied and (node.block is None or node.block.grouped)
 
     def _changed_rows(
         self, name: str, base: VersionRecord, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]
@@ -280,15 +339,18 @@ class Planner:
         return self._table_rows(self._vdag.nodes[name])
 
     def _table_rows(self, node: Node) -> int:
+        return self._table_size(node).rows or 0
+
+    def _table_size(self, node: Node) -> TableSize:
         try:
-            return DeltaLog(node.path, self._engine.storage_options).size().rows or 0
+            return DeltaLog(node.path, self._engine.storage_options).size()
         except NoSuchTable:
-            return 0
+            return TableSize(0, 0, 0)
 
     def _steps(self, planned: Mapping[str, NodePlan], leaves: Mapping[str, _Leaf]) -> list[Step]:
         """Leaves first, then each node after its inputs, then the new state."""
-        steps: list[Step] = []
-        small = sum(leaf.bytes for leaf in leaves.values()) < SMALL_BYTES
+        steps = self._capture_steps(planned)
+        small = sum(leaf.bytes for leaf in leaves.values()) + self._copied_bytes(planned) < SMALL_BYTES
         intervals: dict[tuple[str, str], Step] = {}
         for plan in planned.values():
             if plan.strategy in ("incremental", "affected"):
@@ -300,13 +362,24 @@ class Planner:
         steps.extend(intervals.values())
         compared = self._compared(planned)
         for plan in planned.values():
-            if plan.strategy in ("incremental", "affected"):
+            copied = self._vdag.nodes[plan.name].copied
+            if plan.strategy in ("incremental", "affected") or (copied and plan.changed):
                 steps.append(Step("", "compute", plan.name, small))
                 steps.append(Step("", "install", plan.name, small))
-            elif plan.strategy == "full":
+            elif plan.strategy == "full" and not copied:
                 steps.append(Step("", "recompute", plan.name, small))
             steps.extend(Step("", "compare", plan.name, small, version) for version in compared.get(plan.name, ()))
         return [*steps, Step("", "publish")] if steps else []
+
+    def _capture_steps(self, planned: Mapping[str, NodePlan]) -> list[Step]:
+        if not self._captures:
+            return []
+        upto = {
+            plan.name.split(".", 1)[0]: plan.positions[plan.name]
+            for plan in planned.values()
+            if self._vdag.nodes[plan.name].copied and plan.changed
+        }
+        return [Step("", "capture", source, upto=position) for source, position in upto.items()]
 
     def _compared(self, planned: Mapping[str, NodePlan]) -> dict[str, list[Json]]:
         """Nodes whose delta must be had by comparing versions, with the versions to compare from.
@@ -315,7 +388,7 @@ class Planner:
         """
         found: dict[str, list[Json]] = {}
         for plan in planned.values():
-            if plan.strategy not in ("incremental", "affected"):
+            if plan.strategy not in ("incremental", "affected") or self._vdag.nodes[plan.name].copied:
                 continue
             for name in plan.changed:
                 below = planned.get(name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from strandline.algebra.block import Strategy
+from strandline.ingest.capture import Captured
 from strandline.reasons import Reason
 
 
@@ -42,6 +43,8 @@ class RefreshReport:
     seconds: float = 0.0
     resumed: str | None = None
     """The id of the crashed refresh that was finished first, if there was one."""
+    captured: Mapping[str, Captured] = field(default_factory=dict)
+    """What was taken in of each copied source first."""
 
     @property
     def ok(self) -> bool:
@@ -56,6 +59,7 @@ class RefreshReport:
             "ok": self.ok,
             "seconds": round(self.seconds, 3),
             "resumed": self.resumed,
+            "captured": {name: asdict(captured) for name, captured in self.captured.items()},
             "views": {name: view.to_dict() for name, view in self.views.items()},
             "hidden": {name: view.to_dict() for name, view in self.hidden.items()},
         }

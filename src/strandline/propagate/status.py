@@ -8,6 +8,7 @@ from typing import Any
 
 from strandline.catalog import Catalog, Json, StateEntry
 from strandline.errors import SourceError
+from strandline.ingest.copied import CopiedSource
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
@@ -42,6 +43,17 @@ class SourceStatus:
 
 
 @dataclass(frozen=True)
+class LogStatus:
+    """The change log of a copied source: how far it is taken in, and how much the source keeps for us."""
+
+    source: str
+    place: int | None
+    retained_bytes: int | None
+    problem: str | None
+    warning: str | None
+
+
+@dataclass(frozen=True)
 class Status:
     """The whole warehouse."""
 
@@ -49,6 +61,7 @@ class Status:
     published_at: str | None
     views: tuple[ViewStatus, ...]
     sources: tuple[SourceStatus, ...]
+    logs: tuple[LogStatus, ...]
     pending: tuple[str, ...]
     unfinished: str | None
 
@@ -63,7 +76,7 @@ def status(
     """What the catalog and a look at the sources tell; no Spark job runs."""
     newest = catalog.states.newest()
     leaves, positions, problems = [], {}, {}
-    for leaf in vdag.leaves():
+    for leaf in (*vdag.leaves(), *(node.name for node in vdag.nodes.values() if node.copied)):
         source, table = leaf.split(".", 1)
         record = catalog.leaves.get(leaf)
         try:
@@ -110,9 +123,22 @@ def status(
         newest.published_at.isoformat() if newest else None,
         tuple(views),
         tuple(leaves),
+        tuple(_log(catalog, source) for source in sources.values() if isinstance(source, CopiedSource)),
         pending,
         unfinished.id if unfinished else None,
     )
+
+
+def _log(catalog: Catalog, source: CopiedSource) -> LogStatus:
+    record = catalog.captures.get(source.name)
+    if record is None:
+        return LogStatus(source.name, None, None, None, None)
+    try:
+        health = source.inner.health(record.place, record.details)
+    except SourceError as error:
+        return LogStatus(source.name, record.place, None, f"[{error.code}] {error.message}", None)
+    lost = None if health.lost is None else str(health.lost)
+    return LogStatus(source.name, record.place, health.retained_bytes, lost, health.warning)
 
 
 def _problem(entry: StateEntry | None, plan: RefreshPlan, name: str) -> str | None:

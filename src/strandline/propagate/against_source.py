@@ -1,0 +1,28 @@
+"""Whether a copy is what its source has."""
+
+from __future__ import annotations
+
+from strandline.catalog import Lease
+from strandline.errors import SourceError
+from strandline.ingest.advance import take_in
+from strandline.ingest.audit import source_and_copy
+from strandline.ingest.copied import CopiedSource
+from strandline.propagate.context import Context
+from strandline.propagate.verify import Verification, verify
+from strandline.store.node import Node
+
+
+def verify_against_source(context: Context, node: Node, folder: str, lease: Lease) -> Verification:
+    """Compare a copy with its table, as the two are in one snapshot of the source; rows are kept below *folder*."""
+    name = node.name.split(".", 1)[0]
+    source = context.sources.get(name)
+    if not node.copied or not isinstance(source, CopiedSource):
+        raise SourceError("NOT_COPIED", f"{node.name} is not the copy of a source table; those are compared by verify.")
+    copies = [n for n in context.vdag.nodes.values() if n.copied and n.name.split(".", 1)[0] == name]
+
+    def capture() -> None:
+        take_in(context.catalog, source, copies, (), context.engine.storage_options, lease)
+
+    there, here = source_and_copy(context.catalog, context.engine, source, node, folder, capture)
+    newest = context.catalog.states.newest()
+    return verify(context.engine, node.name, newest.number if newest else None, node.visible, here, there)

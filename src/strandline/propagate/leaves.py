@@ -1,0 +1,132 @@
+"""The first phase of a refresh: the copied sources that it reads are captured, and tables read anew where they must be.
+
+What it reaches is what the plan of the second phase pins.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from strandline.catalog import Lease
+from strandline.errors import SourceError
+from strandline.ingest.advance import CopyState, problem_of, survey, take_in
+from strandline.ingest.capture import Captured
+from strandline.ingest.copied import CopiedSource
+from strandline.propagate.context import Context
+from strandline.propagate.plan import NodePlan, RefreshPlan, Step
+from strandline.propagate.report import RefreshReport
+from strandline.propagate.vdag import Vdag
+from strandline.reasons import Reason
+from strandline.store.node import Node
+
+ROUNDS = 3
+"""How often a table is read anew within one refresh, if it is altered again and again meanwhile."""
+
+
+@dataclass
+class Advanced:
+    """Where the leaves are: the state of each copy, and what was captured of each source."""
+
+    copies: dict[str, CopyState] = field(default_factory=dict)
+    captured: dict[str, Captured] = field(default_factory=dict)
+
+
+def looked_at(context: Context, names: Collection[str]) -> dict[str, CopyState]:
+    """The copies that views read, as a refresh would find them now; nothing is captured."""
+    found: dict[str, CopyState] = {}
+    for source, copies in _by_source(context.vdag, names).items():
+        try:
+            found.update(survey(context.catalog, _copied(context, source), copies, (), captured=False))
+        except SourceError as error:
+            found.update({node.name: CopyState(problem=problem_of(error)) for node in copies})
+    return found
+
+
+def advance(
+    context: Context,
+    names: Collection[str],
+    requested: Sequence[str],
+    lease: Lease,
+    run: Callable[[RefreshPlan], RefreshReport],
+    *,
+    strict: bool,
+) -> Advanced:
+    """Capture the sources that *names* read, and read tables anew; *requested* ones in any case.
+
+    A source that fails is a problem of the views over it, or, with *strict*, an error.
+    """
+    advanced = Advanced()
+    for source, copies in _by_source(context.vdag, names).items():
+        try:
+            _advance(context, source, copies, requested, lease, run, advanced)
+        except SourceError as error:
+            if strict:
+                raise
+            advanced.copies.update({node.name: CopyState(problem=problem_of(error)) for node in copies})
+    return advanced
+
+
+def _advance(
+    context: Context,
+    name: str,
+    copies: Sequence[Node],
+    requested: Sequence[str],
+    lease: Lease,
+    run: Callable[[RefreshPlan], RefreshReport],
+    advanced: Advanced,
+) -> None:
+    source, catalog = _copied(context, name), context.catalog
+    everyone = [node for node in context.vdag.nodes.values() if node.copied and node.name.split(".", 1)[0] == name]
+    total = advanced.captured.setdefault(name, Captured())
+    failed: dict[str, Reason] = {}
+    for _ in range(ROUNDS):
+        before = _anew(survey(catalog, source, copies, requested, captured=True), failed)
+        taken = take_in(catalog, source, everyone, list(before), context.engine.storage_options, lease)
+        total.add(taken)
+        # After the capture, so that it tells of everything that may have come with it.
+        found = survey(catalog, source, copies, requested, captured=True)
+        anew = _anew(found, failed)
+        if not anew:
+            break
+        if set(anew) <= set(before):
+            report = run(_loading(context, anew))
+            failed |= {n: Reason("SOURCE_FAILED", r.problem) for n, r in report.hidden.items() if r.problem}
+            requested = ()
+    else:
+        failed |= {n: Reason("SOURCE_TABLE_REWRITTEN", f"{n} is altered again and again") for n in anew}
+    problems = {node: replace(found[node], problem=reason) for node, reason in failed.items()}
+    advanced.copies.update({**found, **problems})
+
+
+def _anew(states: Mapping[str, CopyState], failed: Mapping[str, Reason]) -> dict[str, Reason]:
+    return {name: s.anew for name, s in states.items() if s.anew is not None and name not in failed}
+
+
+def _loading(context: Context, anew: Mapping[str, Reason]) -> RefreshPlan:
+    """A plan that reads tables anew and publishes nothing."""
+    newest = context.catalog.states.newest()
+    plan_id = uuid.uuid4().hex
+    nodes = []
+    for name, reason in anew.items():
+        base = context.catalog.versions.baseline(context.vdag.nodes[name].record.id)
+        nodes.append(NodePlan(name, True, "full", reason, base.version if base else None))
+    steps = [Step(f"{plan_id[:12]}-{n + 1:03d}", "load", name, small=False) for n, name in enumerate(anew)]
+    return RefreshPlan(plan_id, newest.number if newest else None, tuple(nodes), tuple(steps))
+
+
+def _by_source(vdag: Vdag, names: Collection[str]) -> dict[str, list[Node]]:
+    """The copies among *names* and what they are computed from, by their source."""
+    found: dict[str, list[Node]] = {}
+    for name in vdag.with_ancestors(names):
+        if vdag.nodes[name].copied:
+            found.setdefault(name.split(".", 1)[0], []).append(vdag.nodes[name])
+    return found
+
+
+def _copied(context: Context, name: str) -> CopiedSource:
+    source = context.sources.get(name)
+    if not isinstance(source, CopiedSource):
+        raise SourceError("UNKNOWN_SOURCE", f"source {name} is not declared any more; declare it again.")
+    return source
