@@ -13,10 +13,10 @@ FETCHED := $(VENV)/.fetched
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench campaign-views campaign-kill pins clean prerequisites
+.PHONY: help setup demo test check bench campaign-views campaign-kill campaign-writers pins clean prerequisites
 
 help: ## List the targets
-	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: prerequisites $(FETCHED) ## Make the virtual environment and fetch what it needs (PYTHON=... chooses the Python)
 
@@ -40,6 +40,9 @@ campaign-views: setup ## Compare many random views, refreshed many times, with r
 
 campaign-kill: setup ## Kill refreshes at many points and compare what recovery makes of them (ARGS=...)
 	@$(BIN)/python -m tests.campaign.kill $(ARGS)
+
+campaign-writers: setup ## Follow a PostgreSQL that is written to for two minutes, and compare everything (ARGS=...)
+	@$(BIN)/python -m tests.campaign.writers $(ARGS)
 
 pins: setup ## Resolve requirements/dev.txt anew from pyproject.toml (ARGS=--upgrade takes newer versions)
 	@scripts/pin.sh $(ARGS)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from bench import noop, refresh
+from bench import capture, copy, noop, refresh
 
-BENCHMARKS = {"refresh": refresh.run, "noop": noop.run}
+BENCHMARKS = {"refresh": refresh.run, "noop": noop.run, "capture": capture.run, "copy": copy.run}
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or list(BENCHMARKS)

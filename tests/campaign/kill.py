@@ -1,10 +1,13 @@
 """Refreshes killed with SIGKILL at random points, and taken up again: nothing lost, nothing twice.
 
+The sources are Delta tables and a PostgreSQL server that is written to all the time, and sometimes killed as well.
+
 ``python -m tests.campaign.kill [KILLS] [SEED]``
 """
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -15,6 +18,8 @@ from typing import Any
 
 from strandline import Warehouse
 from strandline.engine.session import Engine
+from tests.campaign.bank import ACCOUNTS, TOTAL, Bank
+from tests.campaign.bank import VIEWS as BANK_VIEWS
 from tests.conftest import bag
 from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
 
@@ -35,12 +40,18 @@ class Campaign:
         self.random = random.Random(seed)
         self.shop = Shop(folder / "lakes", seed)
         self.shop.create()
-        self.transactions = 0
-        with self.open() as warehouse:
+        self.bank = Bank(folder / "postgres", seed)
+        os.environ["BANK_DSN"] = self.bank.dsn
+        with self.bank, self.open() as warehouse:
             self.shop.declare(warehouse)
-            create_views(warehouse, SOME_VIEWS)
+            warehouse.add_source("bank", **self.bank.declaration)
+            create_views(warehouse, SOME_VIEWS | BANK_VIEWS)
         self.states: dict[tuple[int, str], Any] = {}
         self.remember()
+
+    def close(self) -> None:
+        """Stop what was started."""
+        self.bank.close()
 
     def open(self) -> Warehouse:
         return Warehouse.open(self.folder / "project", spark=self.engine.spark)
@@ -58,6 +69,8 @@ class Campaign:
                         noted = (entry.version, dict(entry.positions), rows)
                         assert self.states.setdefault(key, noted) == noted, f"state {key} has changed"
                     assert self.states[key][:2] == (entry.version, dict(entry.positions))
+                    if name == "total":
+                        assert dict(self.states[key][2]) == {(TOTAL, ACCOUNTS): 1}, f"money was lost in state {key}"
 
     def kill_once(self, event: int | None = None) -> str | None:
         """Change the sources, kill a refresh in the middle, finish it, and check everything.
@@ -67,13 +80,22 @@ class Campaign:
         self.shop.place_orders(3)
         for _ in range(2):
             self.shop.change()
-        event = self.random.randrange(20) if event is None else event
-        delay = self.random.choice([0.0, 0.0, self.random.random() * 1.5])
+        event = self.random.randrange(-10, 24) if event is None else event
+        delay = self.random.choice([0.0, 0.0, self.random.random() * 1.5]) if event >= 0 else self.random.random() * 2
         with_spark = self.random.random() < 0.5
         command = [sys.executable, "-m", "tests.campaign.kill_child", str(self.folder / "project")]
-        child = subprocess.run(
-            [*command, str(event), str(delay), "1" if with_spark else "0"], capture_output=True, text=True, check=False
-        )
+        server_too = self.random.random() < 0.2
+        with self.bank:
+            time.sleep(0.3)
+            child = subprocess.run(
+                [*command, str(event), str(delay), "1" if with_spark else "0"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if server_too:
+                self.bank.server.kill()
+                self.bank.server.restart()
         said = child.stdout.strip().splitlines()
         assert child.returncode == -9 or said[-1:] == ["finished"], (
             child.returncode,
@@ -87,13 +109,18 @@ class Campaign:
             assert (report.resumed is not None) == (crashed is not None)
             assert warehouse._catalog.refreshes.unfinished() is None
             assert_verified(warehouse)
+            for name in BANK_VIEWS:
+                shown = bag(tuple(row) for row in warehouse.read(name).collect())
+                assert shown == bag(self.bank.answer(name)), f"{name} is not what PostgreSQL says"
             noted = [t.position for leaf in warehouse._catalog.leaves.all() for t in self._log(warehouse, leaf.name)]
             assert len(noted) == len({str(p) for p in noted}), "a transaction is in the unit-of-work log twice"
             assert not list((Path(warehouse._project.warehouse_root) / "deltas").glob("*")), "stored deltas were left"
+            assert all(warehouse.verify_source(name).ok for name in warehouse.copies())
         self.remember()
         if child.returncode == 0:
             return None
-        return f"{said[0] if said else 'killed before the first step'}{', Spark too' if with_spark else ''}"
+        also = [", Spark too"] * with_spark + [", then PostgreSQL"] * server_too
+        return f"{said[0] if said else 'killed before the first step'}{''.join(also)}"
 
     def _log(self, warehouse: Warehouse, leaf: str) -> Any:
         return warehouse._catalog.unit_of_work.since(leaf)
@@ -111,6 +138,7 @@ def main(kills: int, seed: int) -> None:
             print(
                 f"{killed}/{kills} {time.monotonic() - began:6.0f} s  {where or 'done before its end came'}", flush=True
             )
+        campaign.close()
     engine.close()
     print(f"{kills} kills, {len(campaign.states)} published views checked: nothing lost, nothing twice")
 

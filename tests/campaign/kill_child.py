@@ -1,7 +1,8 @@
 """A process that refreshes a warehouse and kills itself, with SIGKILL, at an event of the refresh or soon after.
 
 ``python -m tests.campaign.kill_child PROJECT EVENT DELAY WITH_SPARK``: EVENT counts events of the refresh from 0, DELAY
-is seconds after it; with WITH_SPARK=1 its Spark is killed first.
+is seconds after it; a negative EVENT is the start of the refresh, when sources are captured. WITH_SPARK=1 kills its
+Spark first.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ def main(project: str, event: int, delay: float, with_spark: bool) -> None:
         seen += 1
 
     with Warehouse.open(project) as warehouse:
+        if event < 0:
+            print(f"killed {delay:.2f} s after its start", flush=True)
+            threading.Thread(target=die, args=(delay, with_spark), daemon=True).start()
         warehouse.refresh(watcher=watch)
     print("finished", flush=True)
 

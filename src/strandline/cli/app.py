@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from strandline.cli import demo, init, inspecting, refreshing
+from strandline.cli import demo, init, inspecting, refreshing, sources
 from strandline.cli.context import Context
 from strandline.cli.help import examples
 
@@ -58,3 +58,4 @@ init.add_to(app)
 demo.add_to(app)
 refreshing.add_to(app)
 inspecting.add_to(app)
+sources.add_to(app)

@@ -13,11 +13,12 @@ from strandline.cli.options import AsJson, Views
 from strandline.cli.outcome import fail_unless, reported
 from strandline.cli.output import moment, print_json, print_table
 from strandline.cli.progress import progress
+from strandline.sources.postgres.lsn import format_lsn
 
 if TYPE_CHECKING:
     from strandline.catalog import HistoryEntry, Json
     from strandline.engine.session import DataFrame
-    from strandline.propagate.status import SourceStatus, Status, ViewStatus
+    from strandline.propagate.status import LogStatus, SourceStatus, Status, ViewStatus
     from strandline.propagate.verify import Verification
 
 SAMPLE = 5
@@ -34,6 +35,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=examples(
             "strandline verify  # compare every view with its recomputation",
             "strandline verify revenue orders  # these two",
+            "strandline verify --against-source  # compare copies with the source tables",
         ),
     )(verify)
     app.command(
@@ -53,10 +55,19 @@ def status(context: typer.Context, as_json: AsJson = False) -> None:
             _print_status(found)
 
 
-def verify(context: typer.Context, views: Views = None, as_json: AsJson = False) -> None:
+def verify(
+    context: typer.Context,
+    views: Views = None,
+    against_source: Annotated[
+        bool,
+        typer.Option("--against-source", help="Compare the copies of source tables that the views read, instead."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Compare views with their recomputation.
 
-    Each view's query is run as written, over the inputs that the newest state shows.
+    Each view's query is run as written, over the inputs that the newest state shows. With --against-source, copies of
+    source tables are compared with the tables themselves.
     """
     from strandline.propagate.progress import Event
 
@@ -64,11 +75,17 @@ def verify(context: typer.Context, views: Views = None, as_json: AsJson = False)
     with reported(as_json=as_json):
         verified: list[Verification] = []
         with settings.warehouse() as warehouse, progress(as_json=as_json)("preparing to verify") as watcher:
-            names, unfilled = (views, []) if views else _filled(warehouse.status())
+            unfilled: list[str] = []
+            if against_source:
+                names = warehouse.copies(*views or ())
+            elif views:
+                names = views
+            else:
+                names, unfilled = _filled(warehouse.status())
             for place, name in enumerate(names):
                 began = time.monotonic()
                 watcher(Event("started", "verify", name, place, len(names)))
-                found = warehouse.verify(name)
+                found = warehouse.verify_source(name) if against_source else warehouse.verify(name)
                 verified.append(found)
                 seconds = time.monotonic() - began
                 watcher(Event("done", "verify", name, place, len(names), seconds, _outcome(found)))
@@ -112,8 +129,12 @@ def _print_status(found: Status) -> None:
     if found.sources:
         typer.echo("")
         print_table(("source table", "position", "seen", "note"), map(_source_row, found.sources))
+    if found.logs:
+        typer.echo("")
+        print_table(("source", "captured up to", "kept for us there"), map(_log_row, found.logs))
     notes = [f"{view.name} keeps its last state: {view.problem}" for view in found.views if view.problem is not None]
     notes += [f"{leaf.leaf}: {leaf.problem}" for leaf in found.sources if leaf.problem is not None]
+    notes += [f"{log.source}: {log.problem or log.warning}" for log in found.logs if log.problem or log.warning]
     notes += [f"not applied yet: {pending}; `strandline refresh` applies it" for pending in found.pending]
     if found.unfinished is not None:
         notes.append(f"refresh {found.unfinished[:8]} is not finished; `strandline refresh` takes it up again")
@@ -146,7 +167,14 @@ def _position(position: Json) -> str:
         return "unknown"
     if isinstance(position, dict) and "version" in position:
         return f"version {position['version']}"
+    if isinstance(position, dict) and isinstance(place := position.get("place"), int):
+        return format_lsn(place)
     return str(position)
+
+
+def _log_row(log: LogStatus) -> tuple[object, ...]:
+    kept = None if log.retained_bytes is None else f"{log.retained_bytes / 1e6:,.1f} MB of its log"
+    return (log.source, "nothing yet" if log.place is None else format_lsn(log.place), kept)
 
 
 def _filled(found: Status) -> tuple[list[str], list[str]]:

@@ -14,6 +14,8 @@ from strandline.cli.output import print_json, print_table
 from strandline.cli.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from strandline.propagate.plan import NodePlan, RefreshPlan
     from strandline.propagate.report import RefreshReport, ViewReport
 
@@ -128,6 +130,10 @@ def _plan_row(node: NodePlan) -> tuple[object, ...]:
 def _print_report(report: RefreshReport) -> None:
     if report.resumed is not None:
         typer.echo(f"Refresh {report.resumed[:8]}, which had been cut short, was carried to its end first.")
+    for source, captured in report.captured.items():
+        if captured.transactions:
+            rows = [f"{table} {_counts(counts)}" for table, counts in captured.rows.items()]
+            typer.echo(f"Captured from {source}: {captured.transactions:,} transactions; {', '.join(rows)}.")
     shown = {**{f"{name} (hidden)": view for name, view in report.hidden.items()}, **report.views}
     if not shown:
         typer.echo("There are no views yet.")
@@ -139,6 +145,10 @@ def _print_report(report: RefreshReport) -> None:
             typer.echo(f"{name} keeps its last state: {view.problem}", err=True)
     state = "nothing is published yet" if report.state is None else f"the newest state is {report.state}"
     typer.echo(f"{report.seconds:.2f} s; {state}.")
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return " ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
 def _report_row(name: str, view: ViewReport) -> tuple[object, ...]:
