@@ -6,13 +6,14 @@ import ast
 import re
 
 from strandline.reasons import MEANINGS
+from strandline.sources.postgres.faults import _ADVICE
 from tests.docs.markdown import ROOT, section
 
 PAGE = ROOT / "docs" / "reasons.md"
 _CODE = re.compile(r"[A-Z][A-Z0-9_]+")
 
 # Raised inside SQL, so Spark's message carries it.
-IN_SQL = {"NEGATIVE_COUNT"}
+IN_SQL = {"NEGATIVE_COUNT", "SOURCE_VALUE", "LOG_WITHOUT_ROW"}
 
 
 def documented(heading: str) -> set[str]:
@@ -22,19 +23,19 @@ def documented(heading: str) -> set[str]:
 
 
 def raised() -> set[str]:
-    """The codes that errors are made with: the first words in capitals among a call's first two arguments."""
-    found: set[str] = set()
+    """The codes that errors are made with: the first words in capitals among a call's first arguments."""
+    found: set[str] = set(_ADVICE)
     for file in (ROOT / "src" / "strandline").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _makes_an_error(node.func):
-                texts = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-                found.update(text for text in texts[:1] if _CODE.fullmatch(text))
+                texts = [a.value for a in node.args[:3] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+                found.update([text for text in texts if _CODE.fullmatch(text)][:1])
     return found
 
 
 def _makes_an_error(called: ast.expr) -> bool:
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
-    return name.endswith("Error") or name in ("error_at", "_about_query")
+    return name.endswith("Error") or name in ("error_at", "_about_query", "Finding")
 
 
 def test_every_reason_is_documented_and_no_other() -> None:
