@@ -38,7 +38,8 @@ def run() -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("CREATE TABLE items (id int PRIMARY KEY, grp int, amount numeric(12,2), note text)")
             connection.execute(
-                "INSERT INTO items SELECT n, n % 500, n % 97, repeat('x', 40) FROM generate_series(1, %s) AS n", (ROWS,)
+                "INSERT INTO items SELECT n, n %% 500, n %% 97, repeat('x', 40) FROM generate_series(1, %s) AS n",
+                (ROWS,),
             )
         with Warehouse.open(Path(folder) / "project") as warehouse:
             warehouse.add_source("src", kind="postgres", dsn_env="BENCH_DSN", tables=["items"])
@@ -67,6 +68,8 @@ def run() -> None:
 
 def _follow(warehouse: Warehouse, dsn: str, load: subprocess.Popen[str]) -> list[dict[str, float]]:
     rounds = []
+    while not _waiting(warehouse):
+        time.sleep(0.1)
     began = time.monotonic()
     while load.poll() is None:
         start = time.monotonic()

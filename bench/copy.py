@@ -29,7 +29,7 @@ def run() -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("CREATE TABLE items (id int PRIMARY KEY, grp int, amount numeric(12,2), note text)")
             connection.execute(
-                "INSERT INTO items SELECT n, n % 500, n % 97, 'note ' || n FROM generate_series(1, %s) AS n", (rows,)
+                "INSERT INTO items SELECT n, n %% 500, n %% 97, 'note ' || n FROM generate_series(1, %s) AS n", (rows,)
             )
             floor = _floor(connection)
         with Warehouse.open(Path(folder) / "project") as warehouse, _Watched() as watched:

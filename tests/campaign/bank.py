@@ -50,7 +50,7 @@ class Bank:
                 "CREATE TABLE bank.transfers (id bigserial PRIMARY KEY, payer int, payee int, amount numeric(12,2))"
             )
             connection.execute(
-                "INSERT INTO bank.accounts SELECT n, 'owner ' || n % 20, %s FROM generate_series(1, %s) AS n",
+                "INSERT INTO bank.accounts SELECT n, 'owner ' || n %% 20, %s FROM generate_series(1, %s) AS n",
                 (OPENING, ACCOUNTS),
             )
 
