@@ -154,7 +154,7 @@ class DeltaLog:
 
 
 def _commit(version: int, text: str) -> Commit:
-    actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+    actions = [json.loads(line) for line in text.split("\n") if line.strip()]
     info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     adds = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
     removes = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)]

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import psutil
 
@@ -19,12 +19,15 @@ from strandline.algebra.schema import Schema
 from strandline.engine.capabilities import Capabilities, probe
 from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
+from strandline.engine.little import PinnedReads, collected, writable, write_files, write_table
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as DataFrame
     from pyspark.sql import SparkSession as SparkSession
+
+WriteMode: TypeAlias = Literal["append", "overwrite", "error"]
 
 _TAG = "strandline"
 
@@ -67,7 +70,13 @@ class Engine:
         self._own: SparkSession | None = None
         self._worker: SparkSession | None = None
         self._scratch: str | None = None
+        self._pinned: PinnedReads | None = None
         self.storage_options = dict(storage_options or {})
+
+    @property
+    def small(self) -> bool:
+        """Whether a step over little data is under way."""
+        return self._pinned is not None
 
     @property
     def started(self) -> bool:
@@ -122,7 +131,7 @@ class Engine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a small result."""
-        return [tuple(row) for row in self.worker.sql(sql).collect()]
+        return [tuple(row) for row in self._frame(sql).collect()]
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Carry out a statement; what it returns, if anything."""
@@ -130,18 +139,27 @@ class Engine:
 
     def write_parquet(self, sql: str, path: str) -> bool:
         """Write the rows of *sql* as files at *path*, whatever was there; False if there is nothing to read."""
-        self.worker.sql(sql).write.mode("overwrite").parquet(path)
+        frame = self._frame(sql)
+        if self.small and "://" not in path and (rows := collected(frame)) is not None:
+            return write_files(rows, path)
+        frame.write.mode("overwrite").parquet(path)
         return has_parquet(path, self.storage_options)
 
-    def create_delta(self, sql: str, path: str, properties: Mapping[str, str], step_id: str) -> None:
-        """Make a Delta table of the rows of *sql*, with table properties."""
-        writer = self.worker.sql(sql).write.format("delta").options(**properties)
+    def write_delta(
+        self, sql: str, path: str, mode: WriteMode, step_id: str, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Append the rows of *sql* to a Delta table, overwrite it, or make it, as one commit of a step."""
+        frame = self._frame(sql)
+        options = self.storage_options
+        if self.small and writable(path, options) and (rows := collected(frame)) is not None:
+            write_table(rows, path, mode, properties or {}, step_id, options)
+            return
+        writer = frame.write.format("delta").mode(mode).options(**properties or {})
         writer.option("userMetadata", step_id).save(path)
 
-    def write_delta(self, sql: str, path: str, mode: str, step_id: str) -> None:
-        """Append the rows of *sql* to a Delta table, or overwrite it with them, as one commit of a step."""
-        writer = self.worker.sql(sql).write.format("delta").mode(mode).option("userMetadata", step_id)
-        writer.save(path)
+    def _frame(self, sql: str) -> DataFrame:
+        """*sql* in our own session."""
+        return self.worker.sql(self._pinned.replaced(sql) if self._pinned is not None else sql)
 
     def jdbc_view(self, name: str, options: Mapping[str, str], parts: Sequence[str]) -> None:
         """Name rows that another database gives through JDBC; a task of its own reads each condition of *parts*."""
@@ -168,7 +186,7 @@ class Engine:
 
     @contextlib.contextmanager
     def step(self, view: str, step: str, *, small: bool) -> Iterator[None]:
-        """Within, jobs are tagged with view and step, and run interpreted if there is little to do.
+        """Within, jobs are tagged with view and step; with little to do they run interpreted and without ceremony.
 
         Constraints are not propagated: Spark's planner would derive a number of them that is exponential in the number
         of aggregates of a merged summary delta.
@@ -183,9 +201,14 @@ class Engine:
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         self.worker.addTag(tag)
         self.worker.addTag(_TAG)
+        before, self._pinned = self._pinned, PinnedReads(self.worker, self.storage_options) if small else None
         try:
-            yield
+            with _quiet():
+                yield
         finally:
+            if self._pinned is not None:
+                self._pinned.close()
+            self._pinned = before
             self.worker.removeTag(tag)
             self.worker.removeTag(_TAG)
 
@@ -297,7 +320,7 @@ def _keeping_interrupt_handler() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """PySpark logs each failed analysis with its stack; here failing is an answer."""
+    """PySpark logs each failure with its stack; what fails here is told otherwise."""
     from pyspark.logger import PySparkLogger
 
     # Made as PySpark makes them: a plain logger of these names would fail wherever PySpark logs an error later.

@@ -16,6 +16,9 @@ from strandline.catalog import Json
 from strandline.reasons import Reason
 from strandline.sources.protocol import Position
 
+SMALL_BYTES = 64 << 20
+"""Steps that read less than this run interpreted."""
+
 
 def counted(number: int, what: str) -> str:
     """A number of things, in words."""

@@ -6,7 +6,8 @@ within a relative tolerance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from strandline.algebra.schema import Column, Schema, names
@@ -32,8 +33,17 @@ class Verification:
     rows: int
     missing_count: int
     extra_count: int
-    missing: DataFrame
-    extra: DataFrame
+    _differing: tuple[Callable[[], DataFrame], Callable[[], DataFrame]]
+
+    @property
+    def missing(self) -> DataFrame:
+        """Rows that the query gives and the view lacks."""
+        return self._differing[0]()
+
+    @property
+    def extra(self) -> DataFrame:
+        """Rows that the view has and the query does not give."""
+        return self._differing[1]()
 
     def to_dict(self) -> dict[str, Any]:
         """As ``verify --json`` prints it."""
@@ -49,23 +59,28 @@ class Verification:
 
 def verify(engine: Engine, view: str, state: int | None, columns: Schema, stored: str, recomputed: str) -> Verification:
     """Compare the visible rows *stored* with the rows *recomputed*: what is left when equal rows cancel out."""
-    shown = ", ".join(f"{_comparable(c)} AS {quoted(c.name)}" for c in columns)
-    actual = f"SELECT {shown} FROM ({stored})"
-    expected = f"SELECT {shown} FROM ({recomputed})"
-    left_over = tables.compared(actual, expected, columns, 0)
-    missing, extra = (f"SELECT {quoted_list(names(columns))} FROM ({left_over}) WHERE {SIGN} {s} 0" for s in (">", "<"))
-    lacking, surplus = _counts(engine, missing, extra) if _any(engine, left_over) else (0, 0)
+    # By number: a view may call its columns as it likes.
+    numbered = tuple(replace(c, name=f"c{n + 1}") for n, c in enumerate(columns))
+    values = ", ".join(f"{_comparable(c)} AS {n.name}" for c, n in zip(columns, numbered, strict=True))
+    actual = f"SELECT {values} FROM ({stored})"
+    expected = f"SELECT {values} FROM ({recomputed})"
+    left_over = tables.compared(actual, expected, numbered, 0)
+    missing, extra = (f"SELECT {quoted_list(names(numbered))} FROM ({left_over}) WHERE {SIGN} {s} 0" for s in "><")
+    count, lacking, surplus = _summary(engine, stored, left_over)
     if lacking and surplus and any(c.type in ("float", "double") for c in columns):
-        missing, extra = _unpaired(missing, extra, columns), _unpaired(extra, missing, columns)
+        missing, extra = _unpaired(missing, extra, numbered), _unpaired(extra, missing, numbered)
         lacking, surplus = _counts(engine, missing, extra)
-    rows = int(engine.rows(f"SELECT count(*) FROM ({stored})")[0][0])
-    return Verification(
-        view, state, not lacking and not surplus, rows, lacking, surplus, engine.query(missing), engine.query(extra)
-    )
+    shown = ", ".join(f"{n.name} AS {quoted(c.name)}" for c, n in zip(columns, numbered, strict=True))
+    first, second = (f"SELECT {shown} FROM ({rows})" for rows in (missing, extra))
+    differing = (lambda: engine.query(first), lambda: engine.query(second))
+    return Verification(view, state, not lacking and not surplus, count, lacking, surplus, differing)
 
 
-def _any(engine: Engine, sql: str) -> bool:
-    return bool(engine.rows(f"SELECT 1 FROM ({sql}) LIMIT 1"))
+def _summary(engine: Engine, stored: str, left_over: str) -> tuple[int, int, int]:
+    """How many rows there are, are missing, and are too many."""
+    counts = f"SELECT (SELECT count(*) FROM ({stored})), count_if({SIGN} > 0), count_if({SIGN} < 0) FROM ({left_over})"
+    rows, lacking, surplus = engine.rows(counts)[0]
+    return int(rows), int(lacking), int(surplus)
 
 
 def _counts(engine: Engine, missing: str, extra: str) -> tuple[int, int]:

@@ -58,6 +58,8 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
     """Bring the node's table from version *baseline* to the next by *delta*."""
     log = DeltaLog(node.path, engine.storage_options)
     method = method_for(node, delta, log.size(baseline).rows if delta.deleted else None)
+    if method in ("delete+append", "merge"):
+        _mark_deleted_rows(engine, node, log)
     head = log.version()
     match method:
         case "none":
@@ -72,6 +74,16 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
             with engine.committing(last_commit(step_id)):
                 engine.run(_merge(engine, node, delta, baseline))
     return Installed(method, committed(log, node, head, 2 if method == "delete+append" and delta.inserted else 1))
+
+
+def _mark_deleted_rows(engine: Engine, node: Node, log: DeltaLog) -> None:
+    """From here on, deleted rows of a table that has grown are marked, instead of files being written anew.
+
+    Small tables do without: their files are read and written without Spark, which knows no marks.
+    """
+    switch = "delta.enableDeletionVectors"
+    if engine.capabilities.deletion_vectors and switch not in log.configuration():
+        engine.run(f"ALTER TABLE delta.{quoted(node.path)} SET TBLPROPERTIES ('{switch}' = 'true')")
 
 
 def committed(log: DeltaLog, node: Node, head: int, expected: int) -> int:

@@ -20,11 +20,9 @@ def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -
     log = DeltaLog(node.path, engine.storage_options)
     rows = f"SELECT {quoted_list(names(node.stored))} FROM ({sql}){_layout(node)}"
     properties = retention(keep_states) | node.properties
-    if engine.capabilities.deletion_vectors and (node.block is None or node.block.keys or not node.block.grouped):
-        properties["delta.enableDeletionVectors"] = "true"
     if not log.exists():
-        if engine.capabilities.engine == "spark":
-            engine.create_delta(rows, node.path, properties, last_commit(step_id))
+        if engine.capabilities.engine == "spark" or engine.small:
+            engine.write_delta(rows, node.path, "error", last_commit(step_id), properties)
             return committed(log, node, -1, 1)
         log.create(engine.schema_json(rows), retention(keep_states), step_id)
     head = log.version()

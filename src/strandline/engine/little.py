@@ -1,0 +1,182 @@
+"""Little data without ceremony: pinned versions of Delta tables are read by their files, and results written here.
+
+Spark runs several jobs to find out which files make up a version of a Delta table, and more to commit one; delta-rs
+does either in milliseconds. What comes out is the same; so this is done whenever a step is small, and left to Spark
+where a table has features that its files alone do not show.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_FILES = 500
+"""A version with more files is left to Spark, which reads their statistics too."""
+
+_PINNED = re.compile(r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+)")
+_STORED = re.compile(r"parquet\.`((?:[^`]|``)+)`")
+_FEED = re.compile(r"table_changes_by_path\('([^'\\]+)', (\d+), (\d+)\)")
+_PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "checkpointProtection"})
+_NOT_IN_ARROW = ("interval", "variant", "void", "geometry", "geography", "time(")
+_NUMBERS = count(1)
+
+
+class PinnedReads:
+    """Names, in one session, for pinned versions, stored files and change feeds; for as long as a step lasts."""
+
+    def __init__(self, session: SparkSession, storage_options: Mapping[str, str]) -> None:
+        self._session = session
+        self._options = dict(storage_options) or None
+        self._names: dict[str, str | None] = {}
+
+    def replaced(self, sql: str) -> str:
+        """*sql* with what it reads by those names, where that can be."""
+        for form, read in ((_PINNED, self._version), (_STORED, self._files), (_FEED, self._feed)):
+            sql = form.sub(lambda found, read=read: self._name(found, read), sql)  # type: ignore[misc]
+        return sql
+
+    def close(self) -> None:
+        """Forget the names."""
+        for name in self._names.values():
+            if name is not None:
+                self._session.catalog.dropTempView(name)
+        self._names = {}
+
+    def _name(self, found: re.Match[str], read: Callable[..., DataFrame | None]) -> str:
+        text = found[0]
+        if text not in self._names:
+            frame = read(found[1].replace("``", "`"), *(int(number) for number in found.groups()[1:]))
+            name = None
+            if frame is not None:
+                name = f"strandline_pinned_{next(_NUMBERS)}"
+                frame.createOrReplaceTempView(name)
+            self._names[text] = name
+        return self._names[text] or text
+
+    def _version(self, path: str, version: int) -> DataFrame | None:
+        from pyspark.sql.types import StructType
+
+        try:
+            table = DeltaTable(path, version=version, storage_options=self._options)
+        except (DeltaError, OSError):
+            return None
+        if not _plain(table):
+            return None
+        adds = table.get_add_actions(flatten=True).column("path").to_pylist()
+        if len(adds) > MOST_FILES or any("://" in str(file) or str(file).startswith("/") for file in adds):
+            return None
+        schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        files = [f"{path.rstrip('/')}/{unquote(str(file))}" for file in adds]
+        return self._session.read.schema(schema).parquet(*files) if files else self._session.createDataFrame([], schema)
+
+    def _files(self, path: str) -> DataFrame | None:
+        """Files that a step stored; Spark would run a job to find out their columns."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        first = next(Path(path).glob("*.parquet"), None) if "://" not in path else None
+        if first is None:
+            return None
+        return self._session.read.schema(from_arrow_schema(pq.read_schema(first))).parquet(path)
+
+    def _feed(self, path: str, first: int, last: int) -> DataFrame | None:
+        try:
+            table = DeltaTable(path, storage_options=self._options)
+            if not _plain(table):
+                return None
+            rows = pa.table(table.load_cdf(starting_version=first, ending_version=last).read_all())
+        except (DeltaError, OSError):
+            return None
+        return self._session.createDataFrame(_usual(rows)) if rows.num_rows else None
+
+
+def _usual(table: pa.Table) -> pa.Table:
+    """Rows in the types of Arrow that Spark reads; delta-rs has newer ones."""
+    return table.cast(pa.schema([field.with_type(_usual_type(field.type)) for field in table.schema]))
+
+
+def _usual_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _usual_type(kind.value_type)
+    if pa.types.is_uint64(kind):
+        return pa.int64()
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_usual_type(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_usual_type(kind.key_type), _usual_type(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind):
+        return pa.list_(_usual_type(kind.value_type))
+    return kind
+
+
+def _plain(table: DeltaTable) -> bool:
+    """Whether the files of a table, read as Parquet, are its rows."""
+    metadata, protocol = table.metadata(), table.protocol()
+    mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
+    return not metadata.partition_columns and not mapped and _PLAIN_FEATURES.issuperset(protocol.reader_features or ())
+
+
+def collected(frame: DataFrame) -> pa.Table | None:
+    """The rows of a small result; None if Arrow does not have its types, or it is not small after all."""
+    if any(kind in frame.schema.simpleString() for kind in _NOT_IN_ARROW):
+        return None
+    try:
+        table = frame.toArrow()
+    except Exception as error:
+        if "maxResultSize" in str(error):
+            return None
+        raise
+    return table.cast(pa.schema([field.with_nullable(True) for field in table.schema]))
+
+
+def write_files(table: pa.Table, path: str) -> bool:
+    """Write rows as a file below the folder *path*, whatever was there; False if there are none."""
+    shutil.rmtree(path, ignore_errors=True)
+    if not table.num_rows:
+        return False
+    Path(path).mkdir(parents=True)
+    pq.write_table(table, f"{path}/part-0.parquet")
+    return True
+
+
+def write_table(
+    table: pa.Table, path: str, mode: Any, properties: Mapping[str, str], step_id: str, options: Mapping[str, str]
+) -> None:
+    """Append rows to a Delta table, overwrite it, or make it (``error``), as one commit of a step."""
+    if "://" not in path:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_deltalake(
+        path,
+        table,
+        mode=mode,
+        configuration=dict(properties) or None,
+        storage_options=dict(options) or None,
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": step_id}),
+    )
+
+
+def writable(path: str, options: Mapping[str, str]) -> bool:
+    """Whether the Delta table at *path* is one that can be written from here."""
+    try:
+        table = DeltaTable(path, storage_options=dict(options) or None)
+    except (DeltaError, OSError):
+        return True
+    features = table.protocol().writer_features or ()
+    return _plain(table) and not {"deletionVectors", "clustering", "rowTracking", "identityColumns"} & set(features)
