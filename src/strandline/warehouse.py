@@ -197,6 +197,7 @@ class Warehouse:
                 statement = ddl.parse(file.text, file.shown)
                 if isinstance(statement, CreateView) and statement.name.lower() == name.lower():
                     file.path.unlink()
+            self._declared.close_unread()
 
     # Refresh
 
@@ -229,7 +230,7 @@ class Warehouse:
         if plans and (names or len(plans) > 1 or full):
             raise RefreshError("BAD_REFRESH", "a refresh takes names, or one plan alone.")
         pending = self._pending()
-        copies = any(record.kind == "copy" for record in self._catalog.views.all())
+        copies = any(record.kind == "copy" for record in self._catalog.views.all()) or self._declared.unread()
         if not plans and not pending and not copies and self._catalog.refreshes.unfinished() is None:
             plan = self._planner().plan(self._named(names), self._named(names) if full else ())
             if plan.empty and not any(node.blocked for node in plan.nodes):
@@ -248,6 +249,7 @@ class Warehouse:
                         )
                     self._apply_view(view)
                 self._follow_types(names if full else [])
+                self._declared.close_unread()
                 wanted = self._named(names)
                 advanced = self._advance(wanted, wanted if full else (), lease, watcher)
                 plan = self._planner(advanced.copies).plan(wanted, wanted if full else ())
@@ -344,9 +346,8 @@ class Warehouse:
                 return None
             advanced = self._advance([create.name], (), lease, watcher, strict=True)
             plan = self._planner(advanced.copies).plan([create.name])
-            if plan.empty:
-                return self._nothing_done(plan, resumed)
-            report = replace(self._run(plan, lease, watcher, resumed), captured=advanced.captured)
+            done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
+            report = replace(done, captured=advanced.captured)
             problem = next((v.problem for n, v in report.views.items() if n.lower() == create.name.lower()), None)
             if problem is not None:
                 raise RefreshError("FILL_FAILED", f"view {create.name} could not be filled: {problem}")
@@ -385,8 +386,9 @@ class Warehouse:
         """Compile views anew whose source columns have wider types now, or others and a full refresh is asked for."""
         vdag, definitions = self._vdag(), self._definitions()
         columns: dict[str, Schema] = {}
+        relations = KnownRelations(self._catalog, self._sources)
         for leaf in (*vdag.leaves(), *(node.name for node in vdag.nodes.values() if node.copied)):
-            relation = KnownRelations(self._catalog, self._sources).find(leaf)
+            relation = relations.find(leaf)
             columns[leaf] = relation.columns if relation else ()
         asked = {name.lower() for name in rebaselined}
         for node in vdag.nodes.values():
@@ -397,7 +399,8 @@ class Warehouse:
                 record = self._catalog.views.get(name)
                 if record is not None and (name.lower() in asked or all(widens(*pair) for pair in types)):
                     self._apply_view(PendingView("changed", create_of(record)))
-        definitions.follow_keys()
+        definitions.follow_tables()
+        definitions.note_columns()
 
     def _explain_create(self, create: CreateView) -> str:
         compiled = self._definitions().compile(create).compiled

@@ -128,6 +128,24 @@ class Harness(Protocol):
     def run(self, transaction: Transaction) -> None:
         """Carry out one transaction."""
 
+    def position(self) -> Position:
+        """Where the table is now."""
+
+    def leads_to(self, transaction: Position, before: Position, after: Position) -> bool:
+        """Whether a transaction with that position led from one position of the table to the next."""
+
+
+class OwnPositions:
+    """A table whose position moves with its own transactions and nothing else, and is that of the last of them."""
+
+    source: Source
+
+    def position(self) -> Position:
+        return self.source.position("t")
+
+    def leads_to(self, transaction: Position, before: Position, after: Position) -> bool:
+        return transaction == after != before
+
 
 @dataclass
 class History:
@@ -150,7 +168,7 @@ class History:
 
     def note(self, rows: Sequence[Row]) -> None:
         """The table holds *rows* now."""
-        self.positions.append(self.source.position("t"))
+        self.positions.append(self.harness.position())
         self.states.append(list(rows))
 
     @property
@@ -223,11 +241,11 @@ def netted(changes: Iterable[tuple[Row, int, int]]) -> SignedBag:
     return SignedBag((row, sign) for row, sign, _ in changes)
 
 
-class MemoryHarness:
+class MemoryHarness(OwnPositions):
     """The scripted source."""
 
     def __init__(self) -> None:
-        self.source = MemorySource("src")
+        self.source: MemorySource = MemorySource("src")
         self.source.create("t", COLUMNS)
         self._rows: list[Row] = []
 
@@ -238,7 +256,7 @@ class MemoryHarness:
         self._rows = rows
 
 
-class WrittenHarness:
+class WrittenHarness(OwnPositions):
     """A Delta table that another program than Spark writes (the ``deltalake`` package)."""
 
     def __init__(self, engine: Engine, folder: Path, *, change_feed: bool) -> None:
@@ -275,7 +293,7 @@ class WrittenHarness:
                 write_deltalake(self.path, _arrow(rows), mode="overwrite")
 
 
-class SqlHarness:
+class SqlHarness(OwnPositions):
     """A Delta table that Spark writes, *name* being its name in SQL."""
 
     def __init__(self, engine: Engine, name: str, source: Source) -> None:

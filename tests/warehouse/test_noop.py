@@ -12,7 +12,7 @@ import pytest
 from strandline import Warehouse
 from tests.warehouse.shop import Shop
 
-_REFRESH = """
+REFRESH = """
 import json, sys
 import psutil
 from strandline import Warehouse
@@ -45,7 +45,7 @@ def test_a_refresh_without_changes_writes_nothing_and_starts_no_jvm(
     warehouse.close()
     before = everything_below(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", _REFRESH, str(tmp_path / "project")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", REFRESH, str(tmp_path / "project")], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == {
         "strategies": ["none"],

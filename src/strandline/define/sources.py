@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from strandline.catalog import Catalog
@@ -73,6 +74,7 @@ class DeclaredSources:
         self._project.write_source(name, config)
         self._catalog.sources.put(name, config["kind"], config)
         self._note_locations(name, source)
+        self._close(name)
         self.adapters[name] = source
 
     def apply_files(self) -> None:
@@ -85,21 +87,40 @@ class DeclaredSources:
 
     def remove(self, name: str) -> None:
         """Forget a source, and let go of what it keeps for us."""
-        source, capture = self.adapters[name], self._catalog.captures.get(name)
-        if isinstance(source, CopiedSource) and capture is not None:
-            source.inner.close_log(capture.details)
-            self._catalog.captures.remove(name)
+        self._close_log(name)
         for leaf in self.leaves(name):
             self._catalog.leaves.remove(leaf)
         self._catalog.sources.remove(name)
         self._project.remove_source(name)
+        self._close(name)
         del self.adapters[name]
+
+    def unread(self) -> list[str]:
+        """The sources that keep a log for us, of which no view reads a table any more."""
+        read = {record.name.split(".", 1)[0] for record in self._catalog.views.all() if record.kind == "copy"}
+        return [name for name in self.adapters if name not in read and self._catalog.captures.get(name) is not None]
+
+    def close_unread(self) -> None:
+        """Let such sources keep nothing for us; one that does not answer is asked again next time."""
+        for name in self.unread():
+            with suppress(SourceError):
+                self._close_log(name)
 
     def close(self) -> None:
         """Let go of connections."""
-        for source in self.adapters.values():
-            if isinstance(source, CopiedSource):
-                source.inner.close()
+        for name in self.adapters:
+            self._close(name)
+
+    def _close(self, name: str) -> None:
+        source = self.adapters.get(name)
+        if isinstance(source, CopiedSource):
+            source.inner.close()
+
+    def _close_log(self, name: str) -> None:
+        source, capture = self.adapters[name], self._catalog.captures.get(name)
+        if isinstance(source, CopiedSource) and capture is not None:
+            source.inner.close_log(capture.details)
+            self._catalog.captures.remove(name)
 
     def leaves(self, name: str) -> list[str]:
         """The tables of a source that were ever read."""

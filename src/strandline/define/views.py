@@ -31,6 +31,7 @@ from strandline.sql.references import references
 from strandline.sql.relations import Relation, Relations
 from strandline.sql.statements import CreateView, Query
 from strandline.store.layout import new_location
+from strandline.store.node import node_of
 
 
 @dataclass(frozen=True)
@@ -133,18 +134,39 @@ class Definitions:
         self._drop_orphans()
         return records[definition.name]
 
-    def follow_keys(self) -> None:
-        """Begin copies anew whose tables have another key now."""
+    def follow_tables(self) -> None:
+        """Begin copies anew whose tables have another key now, or lost a column that no view reads any more."""
         changes: list[RedefineView] = []
-        for record in self._catalog.views.all():
+        records = self._catalog.views.all()
+        for record in records:
             source, _, table = record.name.partition(".")
-            if record.kind == "copy" and source in self._sources:
-                info = self._sources[source].tables().get(table)
-                held = {column.name for column in record.columns}
-                if info is not None and list(info.key) != record.options["key"]:
-                    columns = tuple(c for c in info.columns if c.name in held or c.name in info.key)
-                    changes.append(_added_copy(RedefineView, record.name, columns, info.key))
+            info = self._sources[source].tables().get(table) if source in self._sources else None
+            if record.kind != "copy" or info is None:
+                continue
+            read = {c.name for r in records if record.name in r.inputs for c in node_of(r, "").uses(record.name)}
+            lost = set(names(record.columns)) - set(names(info.columns))
+            if list(info.key) != record.options["key"] or (lost and not lost & read):
+                wanted = {*names(record.columns), *info.key}
+                columns = tuple(c for c in info.columns if c.name in wanted) or info.columns[:1]
+                changes.append(_added_copy(RedefineView, record.name, columns, info.key))
         self._catalog.views.apply(changes)
+
+    def note_columns(self) -> None:
+        """Note of each leaf which columns its table has that it did not have when a view was last defined over it."""
+        for leaf in self._catalog.leaves.all():
+            info = self._sources[leaf.source].tables().get(leaf.table) if leaf.source in self._sources else None
+            added = [] if info is None else [n for n in names(info.columns) if n not in names(leaf.columns)]
+            note = f"columns that were added later and that no view reads: {', '.join(added)}" if added else None
+            if note != leaf.note:
+                self._catalog.leaves.put(
+                    leaf.source,
+                    leaf.table,
+                    location=leaf.location,
+                    columns=leaf.columns,
+                    key=leaf.key,
+                    position=leaf.position,
+                    note=note,
+                )
 
     def drop(self, name: str) -> None:
         """Drop a view that nothing reads."""
@@ -248,12 +270,14 @@ class Definitions:
     def _check_columns(self, create: CreateView, relations: Relations) -> None:
         """Columns whose type Spark cannot hold are refused here, not in the middle of a refresh."""
         words = {token.name.lower() for token in create.query.tree.find_all(exp.Identifier)}
-        star = next(iter(create.query.tree.find_all(exp.Star)), None) is not None
+        star = _reads_everything(create.query)
         for reference in references(create.query, relations):
             source, _, table = reference.relation.name.partition(".")
-            unusable = self._sources[source].tables()[table].unusable if table else {}
-            for column, why in unusable.items():
-                if column.lower() in words or star:
+            if not table:
+                continue
+            info = self._sources[source].tables()[table]
+            for column, why in info.unusable.items():
+                if column.lower() in words or star or column in info.key:
                     raise SqlError("UNSUPPORTED_TYPE", why, origin=create.origin)
 
     def _drop_orphans(self) -> None:
@@ -381,7 +405,7 @@ LAYOUT = 1
 def _uses(query: Query, relations: Relations) -> dict[str, Json]:
     """For a query that is run as written: the columns of its leaves that it can be seen to name."""
     words = {token.name.lower() for token in query.tree.find_all(exp.Identifier)}
-    everything = any(True for _ in query.tree.find_all(exp.Star))
+    everything = _reads_everything(query)
     found: dict[str, Json] = {}
     for reference in references(query, relations):
         relation = reference.relation
@@ -389,6 +413,11 @@ def _uses(query: Query, relations: Relations) -> dict[str, Json]:
             used = [c for c in relation.columns if everything or c.name.lower() in words]
             found[relation.name] = [to_json(c) for c in used]
     return found
+
+
+def _reads_everything(query: Query) -> bool:
+    """Whether the query has a ``*`` for columns; that of ``count(*)`` stands for rows."""
+    return any(not isinstance(star.parent, exp.Count) for star in query.tree.find_all(exp.Star))
 
 
 def _reads_itself(create: CreateView) -> bool:

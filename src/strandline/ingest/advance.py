@@ -25,14 +25,16 @@ from strandline.store.tables import fill, make_ready
 class CopyState:
     """What a refresh would find of a copied table.
 
-    *position* is where its copy goes; *problem* is why it must stay where it is; *anew* is why the table has to be read
-    again before the refresh, which only a refresh itself does; *peek* is what happened between the copy and *position*.
+    *position* is where its copy goes; *problem* is why it must stay where it is; *anew* is why the table, of about so
+    many *bytes*, has to be read again before the refresh, which only a refresh itself does; *peek* is what happened
+    between the copy and *position*.
     """
 
     position: Position = None
     problem: Reason | None = None
     anew: Reason | None = None
     peek: Peek = field(default_factory=lambda: Peek(()))
+    bytes: int | None = None
 
 
 def survey(
@@ -57,7 +59,7 @@ def survey(
             continue
         anew = _anew(node, record, base, health, changed, requested)
         if anew is not None or record is None or base is None or end is None:
-            found[node.name] = CopyState(anew=anew)
+            found[node.name] = CopyState(anew=anew, bytes=tables[table_of(node)].bytes)
             continue
         table = table_of(node)
         peek = source.peek(table, base.positions[node.name], position_of(record.log, record.place))
@@ -134,6 +136,12 @@ def read_anew(
     return NewVersion(node.record.id, version, inputs, {node.name: position})
 
 
+def goes_on(catalog: Catalog, source: CopiedSource, node: Node) -> bool:
+    """Whether the log holds all changes of a copied table from its copy on."""
+    record, base = catalog.captures.get(source.name), catalog.versions.baseline(node.record.id)
+    return record is not None and base is not None and _goes_on(record, node, base)
+
+
 def read_reason(base: VersionRecord | None) -> Reason | None:
     """Why a copy's table was read anew, if that is what made this version of it."""
     noted = base.inputs.get(COPIED) if base else None
@@ -160,17 +168,26 @@ def _problem(node: Node, tables: Mapping[str, TableInfo]) -> Reason | None:
     """Why a copy cannot follow its table."""
     info = tables.get(table_of(node))
     if info is None:
-        return Reason("SOURCE_TABLE_GONE", f"{node.name} does not exist any more")
+        text = (
+            f"{node.name} does not exist any more, or cannot be followed any more; `strandline source check` says why"
+        )
+        return Reason("SOURCE_TABLE_GONE", text)
     if info.key != _key(node):
         now = f"({', '.join(info.key)})" if info.key else "none"
         return Reason("SOURCE_SCHEMA_CHANGED", f"the key of {node.name} was ({', '.join(_key(node))}) and is {now} now")
     types = {column.name: column.type for column in info.columns}
     for column in node.visible:
         if column.name not in types:
-            text = f"{node.name} has no column {column.name} any more; it has {', '.join(types)}"
+            text = (
+                f"{node.name} has no column {column.name} any more; it has {', '.join(types)}; put it back, or "
+                "redefine the views that read it with CREATE OR REPLACE"
+            )
             return Reason("SOURCE_SCHEMA_CHANGED", text)
         if types[column.name] != column.type:
-            text = f"{node.name}.{column.name} was {column.type} and is {types[column.name]} now"
+            text = (
+                f"{node.name}.{column.name} was {column.type} and is {types[column.name]} now; a full refresh takes it "
+                "as it is now"
+            )
             return Reason("SOURCE_SCHEMA_CHANGED", text)
     return None
 
@@ -203,7 +220,6 @@ def _anew(
 
 
 def _goes_on(record: CaptureRecord, node: Node, base: VersionRecord) -> bool:
-    """Whether the log holds all changes of a table from its copy on."""
     position = base.positions[node.name]
     if log_of(position) != record.log:
         return False

@@ -6,10 +6,10 @@ in the warehouse make up for that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from strandline.algebra.plan import Plan
-from strandline.algebra.schema import Schema
+from strandline.algebra.schema import Schema, names
 from strandline.catalog import Catalog, LeafRecord, TransactionRecord, VersionRecord
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog, NoSuchTable
@@ -20,7 +20,8 @@ from strandline.ingest.fold import Stretch, delta
 from strandline.reasons import Reason
 from strandline.sources.protocol import Answer, CapturedSource, Peek, Position, Size, SourceTransaction, TableInfo
 from strandline.sources.query import pinned_query
-from strandline.sql.names import quoted_list
+from strandline.sql.names import choices, quoted_list
+from strandline.sql.render import SIGN
 from strandline.store.node import Node, node_of
 
 COPIED = "@copied"
@@ -56,6 +57,9 @@ class CopiedSource:
 
     def position(self, table: str) -> Position:
         """The newest position, captured or not."""
+        if self._catalog.views.get(f"{self.name}.{table}") is None and table not in self.tables():
+            there = choices(self.tables(), table)
+            raise SourceError("UNKNOWN_TABLE", f"source {self.name} has no table {table}; it has {there}.")
         record = self._catalog.captures.get(self.name)
         if record is None:
             return None
@@ -75,12 +79,25 @@ class CopiedSource:
 
     def changes(self, table: str, after: Position, upto: Position, columns: Schema, *, only: str | None = None) -> str:
         """A SELECT of the net changes from the position of a version of the copy; *only* is a condition on entries."""
+        rows = self._folded(table, after, upto, names(self.node(table).visible), only)
+        if rows is None:
+            return tables.no_changes(columns)
+        return f"SELECT {quoted_list((*names(columns), SIGN))}, {place_of(upto)} AS _position FROM ({rows})"
+
+    def stored_changes(self, table: str, after: Position, upto: Position) -> str:
+        """The same of all columns of the copy, under the names they are stored by."""
+        stored = self.node(table).stored
+        return self._folded(table, after, upto, names(stored), None) or tables.no_changes(stored)
+
+    def _folded(
+        self, table: str, after: Position, upto: Position, named: Sequence[str], only: str | None
+    ) -> str | None:
         node = self.node(table)
         record = self._catalog.captures.get(self.name)
         version = None if record is None else logged(record, table, node.log_path)
         transactions = self._logged(table, after, place_of(upto))
         if version is None or not transactions:
-            return tables.no_changes(columns)
+            return None
         counts = {what for t in transactions for what in t.summary}
         unseen = None if seen_of(after) is None else self.inner.not_seen(str(seen_of(after)))
         stretch = Stretch(
@@ -96,9 +113,7 @@ class CopiedSource:
         )
         key = tuple(str(name) for name in _list(node.record.options["key"]))
         old = self.snapshot(table, after, node.visible)
-        rows = delta(stretch, node.visible, key, self.inner.parsers(table), old)
-        shown = quoted_list((*(c.name for c in columns), "__sign"))
-        return f"SELECT {shown}, {place_of(upto)} AS _position FROM ({rows})"
+        return delta(stretch, node.visible, key, self.inner.parsers(table), old, named)
 
     def snapshot(self, table: str, at: Position, columns: Schema | None) -> str:
         """A SELECT of the copy at a position."""
@@ -116,8 +131,8 @@ class CopiedSource:
         return Size(size.rows, size.bytes)
 
     def query(self, plan: Plan) -> Answer:
-        """A query over the copies."""
-        return pinned_query(self, plan)
+        """A query over the copies, as they are."""
+        return pinned_query(self, plan, self._shown)
 
     def acknowledge(self, table: str, position: Position) -> None:
         """Capturing acknowledges, as soon as changes are in the log."""
@@ -131,6 +146,14 @@ class CopiedSource:
                 f"{self.name}.{table} is copied when a view first reads it, and none does; create a view over it.",
             )
         return node_of(record, self._root)
+
+    def _shown(self, table: str) -> Position:
+        """The position of the copy."""
+        node = self.node(table)
+        base = self._catalog.versions.baseline(node.record.id)
+        if base is None:
+            raise SourceError("NOT_COPIED", f"{node.name} is not copied yet; refresh a view over it first.")
+        return base.positions[node.name]
 
     def _version_at(self, node: Node, at: Position) -> VersionRecord:
         """The version of a copy that shows a position: none of the transactions between the two changed the table."""

@@ -6,12 +6,12 @@ is a bag of rows, and its log holds the old rows too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from strandline.algebra.schema import Schema, names
+from strandline.algebra.schema import Schema
 from strandline.ingest.change_log import column, entries
-from strandline.sql.names import literal, quoted, quoted_list
+from strandline.sql.names import literal, quoted
 from strandline.sql.render import SIGN
 
 Parsers = Mapping[str, Callable[[str], str]]
@@ -49,48 +49,52 @@ class Stretch:
         return f"SELECT * FROM ({stretch}) WHERE coalesce(_at > {emptied}, true)"
 
 
-def delta(stretch: Stretch, columns: Schema, key: tuple[str, ...], parsers: Parsers, copy: str) -> str:
-    """Signed rows: *columns* and ``__sign``; *copy* is a SELECT of the copied table where the stretch begins."""
+def delta(
+    stretch: Stretch, columns: Schema, key: tuple[str, ...], parsers: Parsers, copy: str, named: Sequence[str]
+) -> str:
+    """Signed rows: the columns, called as *named*, and ``__sign``.
+
+    *copy* is a SELECT of the copied table where the stretch begins. Within, columns go by their numbers, because a
+    source may call its columns as it likes.
+    """
     if not key:
-        return _of_bag(stretch, columns, parsers, copy)
-    return _of_keyed(stretch, columns, key, parsers, copy)
+        return _of_bag(stretch, columns, parsers, copy, named)
+    return _of_keyed(stretch, columns, key, parsers, copy, named)
 
 
-def _of_bag(stretch: Stretch, columns: Schema, parsers: Parsers, copy: str) -> str:
-    values = ", ".join(_value(n, c.name, parsers) for n, c in enumerate(columns))
-    rows = (
-        f"SELECT {values}, CASE WHEN _op = 'D' THEN -1 ELSE 1 END AS {SIGN} "
-        f"FROM ({stretch.entries(len(columns))}) WHERE _op <> 'T'"
-    )
-    return f"{rows} UNION ALL {_minus(copy, columns)}" if stretch.truncated else rows
+def _of_bag(stretch: Stretch, columns: Schema, parsers: Parsers, copy: str, named: Sequence[str]) -> str:
+    values = [parsers[c.name](column(n)) for n, c in enumerate(columns)]
+    sign = f"CASE WHEN _op = 'D' THEN -1 ELSE 1 END AS {SIGN}"
+    rows = f"SELECT {_listed(values, named)}, {sign} FROM ({stretch.entries(len(columns))}) WHERE _op <> 'T'"
+    return f"{rows} UNION ALL {_minus(copy, columns, named)}" if stretch.truncated else rows
 
 
-def _of_keyed(stretch: Stretch, columns: Schema, key: tuple[str, ...], parsers: Parsers, copy: str) -> str:
-    numbers = {c.name: n for n, c in enumerate(columns)}
+def _of_keyed(
+    stretch: Stretch, columns: Schema, key: tuple[str, ...], parsers: Parsers, copy: str, named: Sequence[str]
+) -> str:
     found = stretch.entries(len(columns))
-    keys = ", ".join(_value(numbers[name], name, parsers) for name in key)
-    if stretch.only_inserts and not stretch.truncated:
-        values = ", ".join(_value(n, c.name, parsers) for n, c in enumerate(columns))
-        return f"SELECT {values}, 1 AS {SIGN} FROM ({found})"
-    others = [c for c in columns if c.name not in key]
-    last = ["max_by(_op, _at) AS _op", *(part for c in others for part in _last_known(stretch, numbers[c.name]))]
-    listed = quoted_list(key)
-    controls = ", ".join(["_op", "_at", "_unchanged", *(column(numbers[c.name]) for c in others)])
-    keyed = f"SELECT {keys}, {controls} FROM ({found}) WHERE _op <> 'T'"
+    if stretch.only_inserts:
+        values = [parsers[c.name](column(n)) for n, c in enumerate(columns)]
+        return f"SELECT {_listed(values, named)}, 1 AS {SIGN} FROM ({found})"
+    keys = {n: parsers[c.name](column(n)) for n, c in enumerate(columns) if c.name in key}
+    others = [n for n in range(len(columns)) if n not in keys]
+    listed = ", ".join(_key(n) for n in keys)
+    shown = ", ".join(f"{value} AS {_key(n)}" for n, value in keys.items())
+    controls = ", ".join(["_op", "_at", "_unchanged", *(column(n) for n in others)])
+    keyed = f"SELECT {shown}, {controls} FROM ({found}) WHERE _op <> 'T'"
+    last = ["max_by(_op, _at) AS _op", *(part for n in others for part in _last_known(stretch, n))]
     newest = f"SELECT {listed}, {', '.join(last)} FROM ({keyed}) GROUP BY {listed}"
-    same = " AND ".join(f"o.{quoted(name)} <=> n.{quoted(name)}" for name in key)
-    values = ", ".join(
-        f"n.{quoted(c.name)} AS {quoted(c.name)}" if c.name in key else _now(stretch, c.name, numbers[c.name], parsers)
-        for c in columns
-    )
-    join = f" LEFT JOIN (SELECT *, true AS __here FROM ({copy})) AS o ON {same}" if stretch.unchanged else ""
-    after = f"SELECT {values}, 1 AS {SIGN} FROM ({newest}) AS n{join} WHERE n._op <> 'D'"
+    same = " AND ".join(f"o.{_old(n)} <=> n.{_key(n)}" for n in keys)
+    touched = f"SELECT DISTINCT {listed} FROM (SELECT {shown} FROM ({found}))"
+    renamed = ", ".join(f"{quoted(c.name)} AS {_old(n)}" for n, c in enumerate(columns))
+    before = f"SELECT * FROM (SELECT {renamed} FROM ({copy})) AS o LEFT SEMI JOIN ({touched}) AS n ON {same}"
+    values = [f"n.{_key(n)}" if n in keys else _now(stretch, n, parsers[c.name]) for n, c in enumerate(columns)]
+    join = f" LEFT JOIN (SELECT *, true AS __here FROM ({before})) AS o ON {same}" if stretch.unchanged else ""
+    after = f"SELECT {_listed(values, named)}, 1 AS {SIGN} FROM ({newest}) AS n{join} WHERE n._op <> 'D'"
     if stretch.truncated:
-        return f"{after} UNION ALL {_minus(copy, columns)}"
-    touched = f"SELECT DISTINCT {listed} FROM (SELECT {keys} FROM ({found}))"
-    shown = ", ".join(f"o.{quoted(c.name)} AS {quoted(c.name)}" for c in columns)
-    before = f"SELECT {shown}, -1 AS {SIGN} FROM ({copy}) AS o LEFT SEMI JOIN ({touched}) AS n ON {same}"
-    return f"{after} UNION ALL {before}"
+        return f"{after} UNION ALL {_minus(copy, columns, named)}"
+    gone = _listed([_old(n) for n in range(len(columns))], named)
+    return f"{after} UNION ALL SELECT {gone}, -1 AS {SIGN} FROM ({before})"
 
 
 def _last_known(stretch: Stretch, number: int) -> list[str]:
@@ -102,22 +106,30 @@ def _last_known(stretch: Stretch, number: int) -> list[str]:
     return [f"max_by({name}, _at) FILTER (WHERE {known}) AS {name}", f"count_if({known}) > 0 AS __known{number}"]
 
 
-def _now(stretch: Stretch, name: str, number: int, parsers: Parsers) -> str:
+def _now(stretch: Stretch, number: int, parse: Callable[[str], str]) -> str:
     """The value of a column after the stretch; if no entry has it, it is what it was."""
-    parsed = parsers[name](f"n.{column(number)}")
+    parsed = parse(f"n.{column(number)}")
     if not stretch.unchanged:
-        return f"{parsed} AS {quoted(name)}"
+        return parsed
     missing = (
         "raise_error('[LOG_WITHOUT_ROW] the log leaves the value of a row unchanged that the copy does not hold; "
-        "refresh in full to copy the table anew: ' || CAST(n.__known{number} AS STRING))"
-    ).replace("{number}", str(number))
-    old = f"CASE WHEN o.__here THEN o.{quoted(name)} ELSE {missing} END"
-    return f"CASE WHEN n.__known{number} THEN {parsed} ELSE {old} END AS {quoted(name)}"
+        f"refresh in full to copy the table anew: ' || CAST(n.__known{number} AS STRING))"
+    )
+    old = f"CASE WHEN o.__here THEN o.{_old(number)} ELSE {missing} END"
+    return f"CASE WHEN n.__known{number} THEN {parsed} ELSE {old} END"
 
 
-def _value(number: int, name: str, parsers: Parsers) -> str:
-    return f"{parsers[name](column(number))} AS {quoted(name)}"
+def _key(number: int) -> str:
+    return f"k{number + 1}"
 
 
-def _minus(copy: str, columns: Schema) -> str:
-    return f"SELECT {quoted_list(names(columns))}, -1 AS {SIGN} FROM ({copy})"
+def _old(number: int) -> str:
+    return f"o{number + 1}"
+
+
+def _listed(values: Sequence[str], named: Sequence[str]) -> str:
+    return ", ".join(f"{value} AS {quoted(name)}" for value, name in zip(values, named, strict=True))
+
+
+def _minus(copy: str, columns: Schema, named: Sequence[str]) -> str:
+    return f"SELECT {_listed([quoted(c.name) for c in columns], named)}, -1 AS {SIGN} FROM ({copy})"

@@ -11,29 +11,16 @@ from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Lease, Transaction
 from strandline.engine.session import Engine
 from strandline.sources.protocol import Position, Source
-from strandline.sql.names import quoted
-from strandline.sql.render import SIGN, render
+from strandline.sql.render import render
 from strandline.store.deltas import Delta, write_delta
 
 
-def ingest(
-    engine: Engine,
-    source: Source,
-    table: str,
-    after: Position,
-    upto: Position,
-    columns: Schema,
-    stored: Schema,
-    path: str,
-) -> Delta:
-    """Write the net changes of a table in (after, upto] as a stored delta at *path*, *columns* named as *stored*."""
-    changes = source.changes(table, after, upto, columns)
-    items = [f"{quoted(c.name)} AS {quoted(s.name)}" for c, s in zip(columns, stored, strict=True)]
-    renamed = f"SELECT {', '.join([*items, SIGN])} FROM ({changes})"
+def ingest(engine: Engine, leaf: str, changes: str, columns: Schema, path: str) -> Delta:
+    """Write the net of the signed rows of *changes*, which has *columns*, as a stored delta of a leaf at *path*."""
     if not all(comparable(column) for column in columns):
-        return write_delta(engine, renamed, stored, path)
-    scan = Scan(Change(f"{source.name}.{table}"), "", stored)
-    return write_delta(engine, render(Net(scan), lambda _: renamed, signed=True), stored, path)
+        return write_delta(engine, changes, columns, path)
+    scan = Scan(Change(leaf), "", columns)
+    return write_delta(engine, render(Net(scan), lambda _: changes, signed=True), columns, path)
 
 
 def log_transactions(

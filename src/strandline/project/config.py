@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from strandline.sql.names import twice
+
 DEFAULT_RETAINED_WAL = "10 GB"
 
 KEEP_STATES = re.compile(r"\d+ (second|minute|hour|day|week)s?")
@@ -86,6 +88,14 @@ class PostgresConfig(_Strict):
         if twice:
             raise ValueError(f"{', '.join(twice)} is named twice; write the tables as name: schema.table")
         return dict(zip(names, map(str, value), strict=True))
+
+    @field_validator("tables")
+    @classmethod
+    def _told_apart(cls, value: dict[str, str] | None) -> dict[str, str] | None:
+        twins = sorted(twice(value or ()))
+        if twins:
+            raise ValueError(f"{', '.join(twins)} differ only in upper and lower case; give them other names")
+        return value
 
     @field_validator("max_retained_wal")
     @classmethod

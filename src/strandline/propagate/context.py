@@ -14,7 +14,7 @@ from strandline.sql.ddl import parse_select
 from strandline.sql.references import replaced
 from strandline.sql.relations import Relation, Relations
 from strandline.sql.render import render
-from strandline.store.node import Node, renamed_select
+from strandline.store.node import Node, node_of, renamed_select
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,17 @@ class Context:
         query = parse_select(node.record.sql, node.record.origin or node.name)
 
         def pinned(relation: Relation) -> str:
-            return f"({self.binding.at(relation.name, pins[relation.name], None)})"
+            return f"({self._shown(relation.name, pins[relation.name])})"
 
         return replaced(query, self.relations, pinned)
+
+    def _shown(self, relation: str, pin: Json) -> str:
+        """What a pin shows; that of a node may name one that was defined anew since."""
+        view = pin.get("view") if isinstance(pin, dict) else None
+        record = self.catalog.views.by_id(view) if isinstance(view, int) else None
+        if record is None:
+            return self.binding.at(relation, pin, None)
+        node = node_of(record, self.root)
+        version = node.pinned_version(pin)
+        assert version is not None
+        return node.select(version)

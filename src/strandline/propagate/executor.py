@@ -17,8 +17,8 @@ from strandline.algebra.plan import Bag, Scan
 from strandline.catalog import Json, Lease, NewVersion, StateEntry
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
-from strandline.errors import StrandlineError
-from strandline.ingest.advance import carried_on, read_anew, take_in
+from strandline.errors import RefreshError, StrandlineError
+from strandline.ingest.advance import carried_on, goes_on, read_anew, take_in
 from strandline.ingest.copied import CopiedSource, place_of
 from strandline.ingest.leaf import ingest, log_transactions
 from strandline.propagate.binding import Pins
@@ -112,19 +112,25 @@ class _Run:
 
     def _unable(self, step: Step) -> str | None:
         """Why a step cannot be done: what it builds on has failed."""
-        if step.kind == "publish":
+        if step.kind in ("capture", "publish"):
             return None
         if step.subject in self._failed:
             return self._failed[step.subject]
-        if step.kind in ("ingest", "capture"):
+        if step.kind == "ingest":
             return None
-        for name in self._context.vdag.nodes[step.subject].inputs:
+        node = self._context.vdag.nodes[step.subject]
+        if node.copied:
+            return self._failed.get(_captured(node.name.split(".", 1)[0]))
+        for name in node.inputs:
             if name in self._failed:
                 cause = self._failed[name]
                 return cause if cause.startswith("INPUT_FAILED") else f"INPUT_FAILED: {name}: {cause}"
         return None
 
     def _fail(self, step: Step, message: str) -> None:
+        if step.kind == "capture":
+            self._failed[_captured(step.subject)] = message
+            return
         self._failed[step.subject] = message
         if step.subject in self._reports:
             self._reports[step.subject].problem = message
@@ -154,6 +160,13 @@ class _Run:
         copies = [n for n in context.vdag.nodes.values() if n.copied and n.name.split(".", 1)[0] == step.subject]
         options = context.engine.storage_options
         taken = take_in(context.catalog, source, copies, (), options, self._lease, place_of(step.upto))
+        planned = {plan.name for plan in self._plan.nodes if plan.changed}
+        broken = [n.name for n in copies if n.name in planned and not goes_on(context.catalog, source, n)]
+        if broken:
+            raise RefreshError(
+                "STALE_PLAN",
+                f"{', '.join(broken)} must be read anew before the plan can be carried out; refresh by name instead.",
+            )
         return {"transactions": taken.transactions, "rows": taken.rows}
 
     def _load(self, step: Step) -> tuple[dict[str, Any], NewVersion]:
@@ -172,7 +185,8 @@ class _Run:
         source_name, table = step.subject.split(".", 1)
         source = self._context.sources[source_name]
         columns = tuple({c.name: c for node in self._readers(step) for c in node.uses(step.subject)}.values())
-        delta = ingest(self._context.engine, source, table, step.after, step.upto, columns, columns, path)
+        changes = source.changes(table, step.after, step.upto, columns)
+        delta = ingest(self._context.engine, step.subject, changes, columns, path)
         log_transactions(self._context.catalog, source, table, step.after, step.upto, self._lease)
         return _noted(delta)
 
@@ -214,7 +228,8 @@ class _Run:
     def _compute_copy(self, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
         source, table = node.name.split(".", 1)
         after, upto = plan.pinned[node.name], plan.positions[node.name]
-        delta = ingest(self._context.engine, self._copied(source), table, after, upto, node.visible, node.stored, path)
+        changes = self._copied(source).stored_changes(table, after, upto)
+        delta = ingest(self._context.engine, node.name, changes, node.stored, path)
         return {**_noted(delta), "rows_in": delta.rows}
 
     def _compare(self, step: Step, path: str) -> dict[str, Any]:
@@ -354,6 +369,11 @@ class _Run:
         catalog.states.publish(self._plan.id, entries, self._lease)
 
 
+def _captured(source: str) -> str:
+    """The capture of a source among what failed; a view may have the source's name."""
+    return f"capture {source}"
+
+
 def _noted(delta: Delta) -> dict[str, Any]:
     return {"path": delta.path, "inserted": delta.inserted, "deleted": delta.deleted}
 
@@ -366,8 +386,10 @@ def _detail(result: Mapping[str, Any]) -> str:
     return f"+{result.get('inserted', 0)} -{result.get('deleted', 0)} rows"
 
 
-_OWN_ERROR = re.compile(r"\[(NEGATIVE_COUNT|DELETE_WITHOUT_ROW)\][^\n]*")
-_FILE_GONE = re.compile(r"FILE_NOT_FOUND|FileNotFoundException|FAILED_READ_FILE|No such file", re.IGNORECASE)
+_OWN_ERROR = re.compile(r"\[(NEGATIVE_COUNT|DELETE_WITHOUT_ROW|LOG_WITHOUT_ROW|SOURCE_VALUE)\][^\n]*")
+_FILE_GONE = re.compile(
+    r"FILE_NOT_FOUND|PATH_NOT_FOUND|FileNotFoundException|FAILED_READ_FILE|No such file", re.IGNORECASE
+)
 
 
 def _message(error: Exception) -> str:

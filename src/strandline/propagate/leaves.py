@@ -15,7 +15,7 @@ from strandline.ingest.advance import CopyState, problem_of, survey, take_in
 from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
 from strandline.propagate.context import Context
-from strandline.propagate.plan import NodePlan, RefreshPlan, Step
+from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step
 from strandline.propagate.report import RefreshReport
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
@@ -91,7 +91,7 @@ def _advance(
         if not anew:
             break
         if set(anew) <= set(before):
-            report = run(_loading(context, anew))
+            report = run(_loading(context, anew, {name: found[name].bytes for name in anew}))
             failed |= {n: Reason("SOURCE_FAILED", r.problem) for n, r in report.hidden.items() if r.problem}
             requested = ()
     else:
@@ -104,7 +104,7 @@ def _anew(states: Mapping[str, CopyState], failed: Mapping[str, Reason]) -> dict
     return {name: s.anew for name, s in states.items() if s.anew is not None and name not in failed}
 
 
-def _loading(context: Context, anew: Mapping[str, Reason]) -> RefreshPlan:
+def _loading(context: Context, anew: Mapping[str, Reason], sizes: Mapping[str, int | None]) -> RefreshPlan:
     """A plan that reads tables anew and publishes nothing."""
     newest = context.catalog.states.newest()
     plan_id = uuid.uuid4().hex
@@ -112,7 +112,11 @@ def _loading(context: Context, anew: Mapping[str, Reason]) -> RefreshPlan:
     for name, reason in anew.items():
         base = context.catalog.versions.baseline(context.vdag.nodes[name].record.id)
         nodes.append(NodePlan(name, True, "full", reason, base.version if base else None))
-    steps = [Step(f"{plan_id[:12]}-{n + 1:03d}", "load", name, small=False) for n, name in enumerate(anew)]
+    steps = []
+    for number, name in enumerate(anew, 1):
+        size = sizes[name]
+        small = size is not None and size < SMALL_BYTES
+        steps.append(Step(f"{plan_id[:12]}-{number:03d}", "load", name, small))
     return RefreshPlan(plan_id, newest.number if newest else None, tuple(nodes), tuple(steps))
 
 

@@ -17,14 +17,11 @@ from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
 from strandline.ingest.advance import CopyState, read_reason
-from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
+from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import Peek, Position, Source, TableInfo
 from strandline.store.node import Node
-
-SMALL_BYTES = 64 << 20
-"""Steps that read less than this run interpreted."""
 
 UNKNOWN_ROWS = 1_000
 """What is taken for the size of a change whose source keeps no statistics."""

@@ -48,8 +48,8 @@ class RefreshReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every view was brought up to date."""
-        return all(view.problem is None for view in self.views.values())
+        """Whether every view, and every copy of a source table, was brought up to date."""
+        return all(node.problem is None for node in (*self.views.values(), *self.hidden.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """As ``refresh --json`` prints it."""

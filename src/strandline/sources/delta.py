@@ -108,7 +108,7 @@ class DeltaSource:
         return Size(size.rows, size.bytes)
 
     def query(self, plan: Plan) -> Answer:
-        return pinned_query(self, plan)
+        return pinned_query(self, plan, self.position)
 
     def acknowledge(self, table: str, position: Position) -> None:
         """A Delta table keeps its history by its own settings; nobody waits for us."""

@@ -92,7 +92,7 @@ class MemorySource:
         return Size(sum(self._rows(table, _number(at)).values()), 0)
 
     def query(self, plan: Plan) -> Answer:
-        return pinned_query(self, plan)
+        return pinned_query(self, plan, self.position)
 
     def acknowledge(self, table: str, position: Position) -> None:
         """Nothing is ever forgotten."""

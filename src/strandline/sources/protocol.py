@@ -22,13 +22,17 @@ Position = Json
 
 @dataclass(frozen=True)
 class TableInfo:
-    """A table of a source; *unusable* says of columns that views cannot read, why and what to do."""
+    """A table of a source; *unusable* says of columns that views cannot read, why and what to do.
+
+    *bytes* is about how much it holds, where that is known.
+    """
 
     name: str
     columns: Schema
     key: tuple[str, ...] = ()
     location: str | None = None
     unusable: Mapping[str, str] = field(default_factory=dict)
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from strandline.algebra.plan import At, Plan, Scan, relations
-from strandline.sources.protocol import Answer, Source
+from strandline.sources.protocol import Answer, Position, Source
 from strandline.sql.render import render
 
 
-def pinned_query(source: Source, plan: Plan) -> Answer:
-    """*plan* over the newest positions of the tables it names; the answer shows exactly those."""
+def pinned_query(source: Source, plan: Plan, position: Callable[[str], Position]) -> Answer:
+    """*plan* over the tables it names, each at its newest *position*; the answer shows exactly those."""
     tables = {relation: relation.split(".", 1)[1] for relation in relations(plan)}
-    positions = {relation: source.position(table) for relation, table in tables.items()}
+    positions = {relation: position(table) for relation, table in tables.items()}
 
     def bind(scan: Scan) -> str:
         assert isinstance(scan.operand, At)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strandline.algebra.block import Block
+from strandline.algebra.plan import scans
 from strandline.algebra.prune import pruned
 from strandline.algebra.schema import Schema
 from strandline.errors import Origin, SqlError
@@ -16,7 +17,7 @@ from strandline.reasons import Reason
 from strandline.sql.coverage import Uncovered, check_comparable
 from strandline.sql.references import references, replaced
 from strandline.sql.relations import Analyser, Relations, empty_relation, empty_select
-from strandline.sql.render import render
+from strandline.sql.render import SIGN, render
 from strandline.sql.select import SelectCompiler
 from strandline.sql.spans import error_at, position
 from strandline.sql.statements import Query
@@ -43,11 +44,13 @@ def compile_view(name: str, query: Query, relations: Relations, analyse: Analyse
     _check_columns(query, columns)
     inputs = tuple(dict.fromkeys(reference.relation.name for reference in read))
     try:
-        blocks = compiler.blocks(name, columns)
-        _check_same_schema(blocks, columns, analyse)
+        whole = compiler.blocks(name, columns)
+        _check_same_schema(whole, columns, analyse)
+        blocks = tuple(pruned(block) for block in whole)
+        _check_sign(blocks)
     except Uncovered as uncovered:
         return Compiled(columns, inputs, (), uncovered.reason)
-    return Compiled(columns, inputs, tuple(pruned(block) for block in blocks))
+    return Compiled(columns, inputs, blocks)
 
 
 def _analysed(query: Query, relations: Relations, analyse: Analyser, compiler: SelectCompiler) -> Schema:
@@ -100,3 +103,10 @@ def _check_same_schema(blocks: Sequence[Block], columns: Schema, analyse: Analys
             raise Uncovered(
                 "COMPILED_FORM_DIFFERS", f"column {was.name} is {was.type}, but {now.name} {now.type} when compiled"
             )
+
+
+def _check_sign(blocks: Sequence[Block]) -> None:
+    """Changed rows have their sign beside their columns, so none of these may be called so."""
+    for field in (field for block in blocks for scan in scans(block.body) for field in scan.fields):
+        if field.name.lower() == SIGN:
+            raise Uncovered("CLAUSE", f"an input column called {field.name} is not yet maintained incrementally")

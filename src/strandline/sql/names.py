@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -39,3 +40,10 @@ def choices(names: Iterable[str], wanted: str = "", most: int = 12) -> str:
 def places(columns: Schema) -> dict[str, str]:
     """Where the columns of a plain subquery are: each by its quoted name."""
     return {column.name: quoted(column.name) for column in columns}
+
+
+def twice(names: Iterable[str]) -> set[str]:
+    """Those of *names* that are told apart only by upper and lower case, which Spark does not do."""
+    listed = list(names)
+    folded = Counter(name.lower() for name in listed)
+    return {name for name in listed if folded[name.lower()] > 1}

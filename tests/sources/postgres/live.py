@@ -15,6 +15,7 @@ from psycopg import Connection
 from strandline import StrandlineError, Warehouse
 from strandline.engine.session import Engine
 from strandline.ingest.copied import CopiedSource
+from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.report import RefreshReport
 from tests.conftest import bag
 
@@ -63,7 +64,7 @@ class Live:
         self.warehouse.sql(f"CREATE MATERIALIZED VIEW {view} WITH NO DATA AS {query}")
         self.shown[view] = original or query.replace("src.", "")
 
-    def refresh(self, *names: str, **options: Any) -> RefreshReport:
+    def refresh(self, *names: str | RefreshPlan, **options: Any) -> RefreshReport:
         """A refresh in which nothing goes wrong."""
         report = self.warehouse.refresh(*names, **options)
         assert report.ok, {name: view.problem for name, view in report.views.items()}
@@ -77,6 +78,19 @@ class Live:
         """The views show what the database holds."""
         for view in views or self.shown:
             assert bag(self.read(view)) == bag(self.rows(self.shown[view])), view
+
+    def copies(self, *tables: str) -> list[str]:
+        return [f"src.{table}" for table in tables]
+
+    def assert_copied(self, *tables: str) -> None:
+        """The copies hold what the tables do, of the columns that they have."""
+        for table in tables:
+            node = self.source.node(table)
+            base = self.warehouse._catalog.versions.baseline(node.record.id)
+            assert base is not None, table
+            shown = ", ".join('"' + column.name.replace('"', '""') + '"' for column in node.visible)
+            held = self.warehouse._engine.rows(node.select(base.version))
+            assert bag(held) == bag(self.rows(f"SELECT {shown} FROM {table}")), table
 
     def assert_verified(self, *views: str) -> None:
         for view in views or self.shown:

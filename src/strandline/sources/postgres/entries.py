@@ -6,7 +6,7 @@ key. Large values that an update left alone are missing. With identity FULL the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from strandline.reasons import Reason
@@ -34,24 +34,27 @@ Canonical = Callable[[str], str] | None
 class Followed:
     """A table that is captured: its name in the source, what is wanted of it, and how values get their text form.
 
+    *place* is its schema and name now, None if it is not where it should be. *types* are those of the columns wanted.
     *whole* says that old rows are whole. Of a partitioned table the log labels old rows by the root's replica identity,
     and fills them by the partition's, so that the label alone cannot be trusted.
     """
 
     table: str
     oid: int
+    place: tuple[str, str] | None
     wanted: Wanted
-    canonical: Sequence[Canonical]
-    whole: bool
+    canonical: Sequence[Canonical] = ()
+    types: Sequence[int] = ()
+    whole: bool = False
 
 
-def entries(
-    messages: Iterable[Message], followed: Mapping[tuple[str, str], Followed], place: int, now: Visible
-) -> Iterator[LogEvent]:
+def entries(messages: Iterable[Message], followed: Sequence[Followed], place: int, now: Visible) -> Iterator[LogEvent]:
     """The transactions of *messages* from *place* on; those before have been taken in already.
 
-    *followed* is by schema and name. *now* is a snapshot of the server, which extends the ids of transactions.
+    *now* is a snapshot of the server, which extends the ids of transactions.
     """
+    by_oid = {follow.oid: follow for follow in followed}
+    by_place = {follow.place: follow for follow in followed}
     tables: dict[int, _Table | Unloggable] = {}
     broken: set[str] = set()
     skipping = True
@@ -66,7 +69,8 @@ def entries(
                     yield Ended()
             case Relation():
                 tables.pop(message.oid, None)
-                follow = followed.get((message.schema, message.table))
+                # By its number first: a table may have had another name.
+                follow = by_oid.get(message.oid) or by_place.get((message.schema, message.table))
                 if follow is not None:
                     problem = _problem(follow, message)
                     tables[message.oid] = (
@@ -179,10 +183,16 @@ def _problem(follow: Followed, relation: Relation) -> Reason | None:
     """Why the rows of a relation cannot go into the log of the table that it is, or was."""
     if relation.oid != follow.oid:
         return Reason("SOURCE_TABLE_REPLACED", f"{follow.table} was dropped and made anew")
-    names = {column.name for column in relation.columns}
-    missing = [name for name in follow.wanted.columns if name not in names]
+    if follow.place is None:
+        return Reason("SOURCE_TABLE_REWRITTEN", f"{follow.table} was not to be found for a while")
+    types = {column.name: column.type_oid for column in relation.columns}
+    missing = [name for name in follow.wanted.columns if name not in types]
     if missing:
         return Reason("SOURCE_SCHEMA_CHANGED", f"{follow.table} had no column {', '.join(missing)} for a while")
+    now = zip(follow.wanted.columns, follow.canonical, follow.types, strict=True)
+    altered = [name for name, canonical, oid in now if canonical is not None and types[name] != oid]
+    if altered:
+        return Reason("SOURCE_TABLE_REWRITTEN", f"{', '.join(altered)} of {follow.table} had another type for a while")
     carried = {column.name for column in relation.columns if column.key}
     if relation.identity != "f" and not carried.issuperset(follow.wanted.key):
         return Reason("SOURCE_TABLE_REWRITTEN", f"the log of {follow.table} did not carry its key for a while")

@@ -156,8 +156,8 @@ def publication_sql(publication: str, tables: Sequence[PgTable], version: int) -
     return f'CREATE PUBLICATION "{publication}" FOR TABLE {listed} WITH ({", ".join(options)})'
 
 
-def publish(connection: Connection[Any], publication: str, tables: Sequence[PgTable]) -> None:
-    """See to it that the publication is there and has *tables*."""
+def publish(connection: Connection[Any], publication: str, tables: Sequence[PgTable]) -> bool:
+    """See to it that the publication is there and has *tables*; whether it had to be made."""
     version = connection.info.server_version
     row = connection.execute(
         "SELECT puballtables, pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot "
@@ -166,7 +166,7 @@ def publish(connection: Connection[Any], publication: str, tables: Sequence[PgTa
     ).fetchone()
     if row is None:
         _as_owner(connection, publication_sql(publication, tables, version))
-        return
+        return True
     everything, all_events, via_root = row
     if not all_events or (not via_root and any(table.kind == "p" for table in tables)):
         raise SourceError(
@@ -175,10 +175,12 @@ def publish(connection: Connection[Any], publication: str, tables: Sequence[PgTa
             f"ALTER PUBLICATION \"{publication}\" SET (publish = 'insert, update, delete, truncate', "
             "publish_via_partition_root = true).",
         )
+    # Before PostgreSQL 15 a publication had whole tables.
+    parts = "rowfilter, attnames" if version >= 150000 else "NULL, NULL"
     listed = {
         (schema, name): (filtered, columns)
         for schema, name, filtered, columns in connection.execute(
-            "SELECT schemaname, tablename, rowfilter, attnames FROM pg_publication_tables WHERE pubname = %s",
+            f"SELECT schemaname, tablename, {parts} FROM pg_publication_tables WHERE pubname = %s".encode(),
             (publication,),
         ).fetchall()
     }
@@ -193,9 +195,21 @@ def publish(connection: Connection[Any], publication: str, tables: Sequence[PgTa
                 f"publication {publication} publishes only some rows of {table.quoted} ({found[0]}); "
                 "publish the table without a row filter.",
             )
+        elif found[1] is not None:
+            lacking = [column for column in table.columns if column.published and column.name not in found[1]]
+            if lacking:
+                generated = f'ALTER PUBLICATION "{publication}" SET (publish_generated_columns = stored)'
+                whole = "publish the table without a list of columns"
+                raise SourceError(
+                    "PUBLICATION_PARTIAL",
+                    f"publication {publication} leaves out columns of {table.quoted} "
+                    f"({', '.join(column.name for column in lacking)}); "
+                    f"{generated if all(column.generated for column in lacking) else whole}.",
+                )
     if missing and not everything:
         names = ", ".join(table.quoted for table in missing)
         _as_owner(connection, f'ALTER PUBLICATION "{publication}" ADD TABLE {names}')
+    return False
 
 
 def drop_publication(connection: Connection[Any], publication: str) -> None:
@@ -259,10 +273,12 @@ def _as_owner(connection: Connection[Any], statement: str) -> None:
 
 def _running(connection: Connection[Any]) -> str:
     rows = connection.execute(
-        "SELECT pid, coalesce(usename, '?'), to_char(xact_start, 'HH24:MI:SS') FROM pg_stat_activity "
-        "WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND datname IS NOT NULL ORDER BY xact_start LIMIT 5"
+        "SELECT 'process ' || pid, coalesce(usename, '?'), to_char(xact_start, 'HH24:MI:SS'), xact_start "
+        "FROM pg_stat_activity WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND datname IS NOT NULL "
+        "UNION ALL SELECT 'prepared transaction ' || quote_literal(gid), owner, to_char(prepared, 'HH24:MI:SS'), "
+        "prepared FROM pg_prepared_xacts ORDER BY 4 LIMIT 5"
     ).fetchall()
-    return ", ".join(f"process {pid} of {user} since {since}" for pid, user, since in rows) or "not to be seen by us"
+    return ", ".join(f"{what} of {user} since {since}" for what, user, since, _ in rows) or "not to be seen by us"
 
 
 def _slots(connection: Connection[Any]) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, sql
 
 from strandline.algebra.schema import Column
 from strandline.catalog import Json
@@ -30,6 +30,7 @@ from strandline.sources.postgres.types import ColumnType, Unsupported, mapping
 from strandline.sources.postgres.visibility import Visible
 from strandline.sources.protocol import (
     Baseline,
+    Begun,
     Finding,
     Health,
     LogEvent,
@@ -40,6 +41,7 @@ from strandline.sources.protocol import (
     TableInfo,
     Wanted,
 )
+from strandline.sql.names import choices, twice
 
 T = TypeVar("T")
 
@@ -54,11 +56,14 @@ GIVEN_UP_FOR = 10.0
 
 CTID = "__ctid"
 
+_LEFT_OUT = ("UNKNOWN_TABLE", "SOURCE_TABLE_UNUSABLE")
+
 
 class PostgresSource:
-    """The tables of a PostgreSQL database: those named, or all of a schema.
+    """The tables of a PostgreSQL database: those named, or all of a schema that can be used.
 
-    *tables* maps names here to names there. *owner* distinguishes this warehouse from others that read the same
+    *tables* maps names here to names there; of tables of a schema whose names differ only in upper and lower case there
+    is none, unless they are named so. *owner* distinguishes this warehouse from others that read the same
     database; the slot and the publication are called after it unless names are given.
     """
 
@@ -100,7 +105,7 @@ class PostgresSource:
             self._open = None
 
     def tables(self) -> Mapping[str, TableInfo]:
-        """The tables as they are now; one that was declared and is gone is left out."""
+        """The tables as they are now; one that was declared and is gone, or cannot be used, is left out."""
         return {name: self._info(name, table) for name, table in self.described_tables().items()}
 
     def described_tables(self, *, strict: bool = False) -> dict[str, PgTable]:
@@ -108,19 +113,21 @@ class PostgresSource:
 
         def read(connection: Connection[Any]) -> dict[str, PgTable]:
             if self._tables is None:
-                return all_tables(connection, self._schema)
+                everything = all_tables(connection, self._schema)
+                twins = twice(everything)
+                return {name: table for name, table in everything.items() if name not in twins}
             found: dict[str, PgTable] = {}
             try:
                 there = named_tables(connection, self._tables.values(), schema=self._schema, source=self.name)
                 return {name: there[place] for name, place in self._tables.items()}
             except SourceError as error:
-                if strict or error.code != "UNKNOWN_TABLE":
+                if strict or error.code not in _LEFT_OUT:
                     raise
             for name, place in self._tables.items():
                 try:
                     found[name] = named_tables(connection, [place], schema=self._schema, source=self.name)[place]
                 except SourceError as error:
-                    if error.code != "UNKNOWN_TABLE":
+                    if error.code not in _LEFT_OUT:
                         raise
             return found
 
@@ -135,8 +142,13 @@ class PostgresSource:
         def make(connection: Connection[Any]) -> Opened:
             if slot.slot_state(connection, self.slot) is not None:
                 raise slot.taken(self.slot, connection)
-            slot.publish(connection, self.publication, named)
-            place = slot.create_slot(connection, self.slot, self._patience)
+            made = slot.publish(connection, self.publication, named)
+            try:
+                place = slot.create_slot(connection, self.slot, self._patience)
+            except SourceError:
+                if made:
+                    slot.drop_publication(connection, self.publication)
+                raise
             server = slot.server_state(connection)
             return Opened(
                 place,
@@ -217,13 +229,33 @@ class PostgresSource:
     def captured(
         self, wanted: Mapping[str, Wanted], place: int, upto: int, details: Mapping[str, Json]
     ) -> Iterator[LogEvent]:
-        """The transactions from *place* on that committed before *upto*, with the rows of the tables wanted."""
+        """The transactions from *place* on that committed before *upto*, with the rows of the tables wanted.
+
+        When they are all given they are visible too, so that a snapshot taken later shows all that was logged before.
+        """
         followed = self._followed(wanted)
         now = Visible.parse(self._asked(_snapshot))
+        unseen = set()
         # A connection of its own, for it is in use while the caller writes what it gets.
         with explained(self.address), connect(self.address) as connection:
             messages = stream.peek(connection, str(details["slot"]), str(details["publication"]), upto)
-            yield from entries(messages, followed, place, now)
+            for event in entries(messages, followed, place, now):
+                if isinstance(event, Begun) and not now.sees(event.xid):
+                    unseen.add(event.xid)
+                yield event
+        self._wait_until_visible(unseen)
+
+    def _wait_until_visible(self, xids: Collection[int]) -> None:
+        """A transaction is in the log before it is visible: for as long as it waits for a synchronous standby."""
+        deadline = time.monotonic() + self._patience
+        while not all(map(Visible.parse(self._asked(_snapshot)).sees, xids)):
+            if time.monotonic() > deadline:
+                raise SourceError(
+                    "SOURCE_BUSY",
+                    f"transactions of {self.name} are in its log and not visible yet, as while they wait for a "
+                    "synchronous standby; refresh again later.",
+                )
+            time.sleep(0.02)
 
     def pending(self, place: int, upto: int, details: Mapping[str, Json]) -> Mapping[str, Peek]:
         """What the slot holds, by table; the rows stay on the server."""
@@ -251,17 +283,23 @@ class PostgresSource:
 
     @contextmanager
     def baseline(self, table: str, columns: Sequence[str]) -> Iterator[Baseline]:
-        """All rows of a table in one snapshot, which several tasks of Spark share."""
-        described = self._table(table)
+        """All rows of a table in one snapshot, which several tasks of Spark share.
+
+        The table is locked first, as for any query: to a snapshot from before a TRUNCATE or an ALTER TABLE that
+        rewrites it, it looks empty.
+        """
         options = self._retried(lambda: jdbc_options(self.address))
-        types = self._columns(table, described)
         with explained(self.address), connect(self.address, autocommit=False) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(int(self._patience * 1000)))
+            connection.execute(f"LOCK TABLE {self._table(table).quoted} IN ACCESS SHARE MODE".encode())
+            described = self._table(table)
+            types = self._columns(table, described)
             row = connection.execute("SELECT pg_export_snapshot(), pg_current_snapshot()::text").fetchone()
             assert row is not None
             exported, seen = row
-            details = _noted(connection, described)
+            details = _noted(connection, described, self.publication)
             shown = [f"{types[name].read(_quoted(name))} AS {_quoted(name)}" for name in columns]
             first = (
                 f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT '{exported}'; "
@@ -299,7 +337,7 @@ class PostgresSource:
         new description of the column. Dropping a column and adding another of its name leaves another number.
         """
         described = {name: table for name, table in self.described_tables().items() if name in noted}
-        now = self._asked(lambda connection: {name: _noted(connection, table) for name, table in described.items()})
+        now = self._asked(lambda c: {name: _noted(c, table, self.publication) for name, table in described.items()})
         found = {name: self._changed(name, table, noted[name], now[name]) for name, table in described.items()}
         return {name: reason for name, reason in found.items() if reason is not None}
 
@@ -307,6 +345,9 @@ class PostgresSource:
         label = f"{self.name}.{table}"
         if now["oid"] != noted.details["oid"]:
             return Reason("SOURCE_TABLE_REPLACED", f"{label} was dropped and made anew")
+        if now["published"] != noted.details["published"]:
+            text = f"publication {self.publication} was altered, or did not have {label} for a while"
+            return Reason("SOURCE_TABLE_REWRITTEN", text)
         then_columns, now_columns = _by_name(noted.details), _by_name(now)
         for name in noted.columns:
             if _number(now_columns, name) != _number(then_columns, name):
@@ -330,6 +371,23 @@ class PostgresSource:
                 f"source {self.name} ({self.address}) cannot be used: "
                 f"{'; '.join(finding.what for finding in wrong)}. To do:{fixes}",
             )
+        self._check_types(self.tables())
+
+    def _check_types(self, tables: Mapping[str, TableInfo]) -> None:
+        """Raise unless what ``types`` names is there; whether the types will do, whoever looks up a table finds out."""
+        for table, declared in self._types.items():
+            self._check_named(self.name, "table", [table], tables)
+            known = [*(column.name for column in tables[table].columns), *tables[table].unusable]
+            self._check_named(f"{self.name}.{table}", "column", declared, known)
+
+    def _check_named(self, place: str, what: str, named: Iterable[str], known: Collection[str]) -> None:
+        for name in named:
+            if name not in known:
+                raise SourceError(
+                    "SOURCE_TYPE",
+                    f"{place} has no {what} {name}; it has {choices(known, name)}; "
+                    f"correct `types` in sources/{self.name}.yml.",
+                )
 
     def findings(self) -> list[Finding]:
         """All that the source must be and have."""
@@ -341,10 +399,16 @@ class PostgresSource:
 
     def _info(self, name: str, table: PgTable) -> TableInfo:
         usable, unusable = [], {}
+        twins = twice(column.name for column in table.columns)
         for column in table.columns:
             label = f"{self.name}.{name}.{column.name}"
             found = self._mapped(name, table, column)
-            if not column.published:
+            if column.name in twins:
+                unusable[column.name] = (
+                    f"{label} and another column differ only in upper and lower case, which Spark does not tell apart; "
+                    "rename one of them in PostgreSQL, or leave both out of the view."
+                )
+            elif not column.published:
                 unusable[column.name] = (
                     f"{label} is a generated column that PostgreSQL does not put into its log; compute it in the view."
                 )
@@ -353,7 +417,7 @@ class PostgresSource:
             else:
                 nullable = not column.not_null or (self._special == "null" and column.name not in key_of(table))
                 usable.append(Column(column.name, found.type, nullable))
-        return TableInfo(name, tuple(usable), key_of(table), table.quoted, unusable)
+        return TableInfo(name, tuple(usable), key_of(table), table.quoted, unusable, table.bytes)
 
     def _columns(self, name: str, table: PgTable) -> dict[str, ColumnType]:
         found = {}
@@ -387,18 +451,29 @@ class PostgresSource:
                 raise SourceError("NO_REPLICA_IDENTITY", f"{self.name}.{name}: {problem}")
         return [found[name] for name in tables if name in found]
 
-    def _followed(self, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], Followed]:
+    def _followed(self, wanted: Mapping[str, Wanted]) -> list[Followed]:
         found = self.described_tables()
-        followed = {}
+        followed = []
         for name, want in wanted.items():
-            if name in found:
-                types = self._columns(name, found[name])
-                canonical = [types[c].canonical if c in types else None for c in want.columns]
-                oid = want.details["oid"]
-                assert isinstance(oid, int)
-                parts = [part.identity for part in found[name].partitions] or [found[name].identity]
-                whole = all(identity == "f" for identity in parts)
-                followed[found[name].schema, found[name].name] = Followed(name, oid, want, canonical, whole)
+            oid, table = want.details["oid"], found.get(name)
+            assert isinstance(oid, int)
+            if table is None:
+                followed.append(Followed(name, oid, None, want))
+                continue
+            types = self._columns(name, table)
+            oids = {column.name: column.type_oid for column in table.columns}
+            parts = [part.identity for part in table.partitions] or [table.identity]
+            followed.append(
+                Followed(
+                    name,
+                    oid,
+                    (table.schema, table.name),
+                    want,
+                    [types[c].canonical if c in types else None for c in want.columns],
+                    [oids.get(c, 0) for c in want.columns],
+                    whole=all(identity == "f" for identity in parts),
+                )
+            )
         return followed
 
     def _asked(self, question: Callable[[Connection[Any]], T]) -> T:
@@ -435,18 +510,25 @@ def _snapshot(connection: Connection[Any]) -> str:
     return str(row[0])
 
 
-def _noted(connection: Connection[Any], table: PgTable) -> dict[str, Json]:
-    """What tells whether a table, its files or its columns are others than before."""
+def _noted(connection: Connection[Any], table: PgTable, publication: str) -> dict[str, Json]:
+    """What tells whether a table, its files, its columns or its place in the publication are others than before."""
     row = connection.execute(
         "SELECT c.oid::bigint, c.relfilenode::bigint, (SELECT json_object_agg(a.attname, json_build_array(a.attnum, "
         "a.atttypid::bigint, a.xmin::text::bigint)) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 "
         "AND NOT a.attisdropped), (SELECT coalesce(json_object_agg(p.oid, p.relfilenode::bigint), '{}') "
-        "FROM pg_class p WHERE p.oid = ANY(%s::oid[])) FROM pg_class c WHERE c.oid = %s",
-        (list(table.partition_oids), table.oid),
+        "FROM pg_class p WHERE p.oid = ANY(%s::oid[])), (SELECT json_build_array(p.oid::bigint, p.xmin::text::bigint, "
+        "r.oid::bigint, r.xmin::text::bigint) FROM pg_publication p LEFT JOIN pg_publication_rel r "
+        "ON r.prpubid = p.oid AND r.prrelid = c.oid WHERE p.pubname = %s) FROM pg_class c WHERE c.oid = %s",
+        (list(table.partition_oids), publication, table.oid),
     ).fetchone()
-    if row is None:
-        return {"oid": 0, "filenode": 0, "columns": {}, "partitions": {}}
-    return {"oid": row[0], "filenode": row[1], "columns": row[2], "partitions": row[3]}
+    oid, filenode, columns, partitions, published = row or (0, 0, {}, {}, None)
+    return {
+        "oid": oid,
+        "filenode": filenode,
+        "columns": columns,
+        "partitions": partitions,
+        "published": published,
+    }
 
 
 def _by_name(details: Mapping[str, Json]) -> dict[str, Any]:
