@@ -94,7 +94,7 @@ def test_an_empty_project_has_nothing_to_show(empty: Path, invoke: Invoke) -> No
     assert "Nothing is published yet." in shown.stdout
     found = parsed(invoke("status", "--json", project=empty))
     assert found == {
-        "state": None, "published_at": None, "views": [], "sources": [], "pending": [], "unfinished": None
+        "state": None, "published_at": None, "views": [], "sources": [], "logs": [], "pending": [], "unfinished": None
     }  # fmt: skip
     assert "There are no views yet." in invoke("plan", project=empty).stdout
     assert "There are no views yet." in invoke("verify", project=empty).stdout
@@ -127,6 +127,7 @@ def test_no_java_is_needed_to_look_at_a_project(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["views"] == {}
 
 
+@pytest.mark.postgres
 def test_without_java_a_demo_says_what_to_install(tmp_path: Path) -> None:
     done = without_java("demo", "--folder", tmp_path / "demo")
     assert done.returncode == 1

@@ -47,6 +47,14 @@ def test_the_newest_version_is_found(log: DeltaLog) -> None:
     assert log.version() == 3
 
 
+def test_commits_are_read_whatever_the_rows_hold(tmp_path: Path) -> None:
+    """Statistics are in the log, and in them are values; some hold what Python takes for the end of a line."""
+    path = str(tmp_path / "t")
+    for version in range(2):
+        write_deltalake(path, pa.table({"s": ["\u2028", "\x85", "\x1c\x0b", str(version)]}), mode="append")
+    assert [commit.version for commit in DeltaLog(path).commits(-1, 1) or ()] == [0, 1]
+
+
 def test_columns_have_the_types_that_spark_reads_back(tmp_path: Path) -> None:
     fields = [
         ("a long", "long", "bigint"),

@@ -11,7 +11,7 @@ from strandline.cli.context import Context
 from strandline.cli.help import examples
 from strandline.cli.options import AsJson, Views
 from strandline.cli.outcome import fail_unless, reported
-from strandline.cli.output import moment, print_json, print_table
+from strandline.cli.output import grouped, moment, print_json, print_table, problems
 from strandline.cli.progress import progress
 from strandline.sources.postgres.lsn import format_lsn
 
@@ -132,8 +132,8 @@ def _print_status(found: Status) -> None:
     if found.logs:
         typer.echo("")
         print_table(("source", "captured up to", "kept for us there"), map(_log_row, found.logs))
-    notes = [f"{view.name} keeps its last state: {view.problem}" for view in found.views if view.problem is not None]
-    notes += [f"{leaf.leaf}: {leaf.problem}" for leaf in found.sources if leaf.problem is not None]
+    notes = problems({view.name: view.problem for view in found.views})
+    notes += grouped({leaf.leaf: leaf.problem for leaf in found.sources})
     notes += [f"{log.source}: {log.problem or log.warning}" for log in found.logs if log.problem or log.warning]
     notes += [f"not applied yet: {pending}; `strandline refresh` applies it" for pending in found.pending]
     if found.unfinished is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -59,3 +59,24 @@ def moment(text: str | None) -> str:
 def print_json(value: Any) -> None:
     """Print one JSON value."""
     typer.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+
+
+def problems(found: Mapping[str, str | None]) -> list[str]:
+    """A line for each problem, with all views that it holds back."""
+    return [
+        f"{', '.join(names)} {'keeps its' if len(names) == 1 else 'keep their'} last state: {problem}"
+        for problem, names in _by_problem(found).items()
+    ]
+
+
+def grouped(found: Mapping[str, str | None]) -> list[str]:
+    """A line for each problem, with all tables that have it."""
+    return [f"{', '.join(names)}: {problem}" for problem, names in _by_problem(found).items()]
+
+
+def _by_problem(found: Mapping[str, str | None]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for name, problem in found.items():
+        if problem is not None:
+            names.setdefault(problem, []).append(name)
+    return names

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from strandline.propagate.progress import Event, Watcher
 
 DOING = {
+    "capture": "capturing",
+    "load": "copying",
     "ingest": "reading the changes of",
     "compute": "computing the changes of",
     "compare": "comparing versions of",

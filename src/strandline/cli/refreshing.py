@@ -10,7 +10,7 @@ from strandline.cli.context import Context
 from strandline.cli.help import examples
 from strandline.cli.options import AsJson, Views
 from strandline.cli.outcome import fail_unless, reported
-from strandline.cli.output import print_json, print_table
+from strandline.cli.output import print_json, print_table, problems
 from strandline.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -140,9 +140,8 @@ def _print_report(report: RefreshReport) -> None:
         return
     columns = ("view", "strategy", "reason", "rows in#", "inserted#", "deleted#", "seconds#")
     print_table(columns, (_report_row(name, view) for name, view in shown.items()))
-    for name, view in report.views.items():
-        if view.problem is not None:
-            typer.echo(f"{name} keeps its last state: {view.problem}", err=True)
+    for line in problems({name: view.problem for name, view in report.views.items()}):
+        typer.echo(line, err=True)
     state = "nothing is published yet" if report.state is None else f"the newest state is {report.state}"
     typer.echo(f"{report.seconds:.2f} s; {state}.")
 

@@ -88,6 +88,10 @@ class PostgresServer:
         parts = {"host": HOST, "port": str(self.port), "user": user, "dbname": database, "password": password}
         return " ".join(f"{name}={_quoted(value)}" for name, value in parts.items() if value is not None)
 
+    def program(self, name: str) -> Path:
+        """One of PostgreSQL's programs."""
+        return self._bin / name
+
     @property
     def running(self) -> bool:
         """Whether the server's process is there."""

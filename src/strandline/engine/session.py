@@ -225,12 +225,14 @@ class Engine:
 
     def close(self) -> None:
         """Stop the session if it is ours."""
-        if self._own is not None:
-            self._own.stop()
-        self._own = self._worker = None
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self._scratch = None
+        try:
+            if self._own is not None:
+                self._own.stop()
+        finally:
+            self._own = self._worker = None
+            if self._scratch is not None:
+                shutil.rmtree(self._scratch, ignore_errors=True)
+                self._scratch = None
 
     def _set(self, name: str, value: str) -> None:
         if self._worker is not None and self._worker is not self._given:

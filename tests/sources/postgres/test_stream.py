@@ -309,7 +309,8 @@ def test_a_huge_transaction_is_read_in_chunks(slot: Slot, items: int) -> None:
     assert rows == 100_000
     # 5,000 messages of 60 bytes, not 100,000.
     assert most < 2_000_000
-    assert slot.count() == Pending(1, {("public", "items"): 100_000}, frozenset({("public", "items")}), frozenset())
+    items_table = ("public", "items")
+    assert slot.count() == Pending(1, {items_table: 1}, {items_table: 100_000}, frozenset({items_table}), frozenset())
 
 
 def test_transactions_come_in_the_order_of_their_commits(slot: Slot, items: int) -> None:
@@ -460,6 +461,7 @@ def test_pending_changes_are_counted_by_table(slot: Slot, items: int) -> None:
     slot.execute("DELETE FROM items WHERE id = 5", "TRUNCATE emptied")
     assert slot.count() == Pending(
         transactions=4,
+        touching={("public", "items"): 2, ("s", "log"): 1, ("public", "emptied"): 2},
         rows={("public", "items"): 8, ("s", "log"): 7, ("public", "emptied"): 1},
         only_inserts=frozenset({("s", "log")}),
         truncated=frozenset({("public", "emptied")}),
@@ -467,7 +469,7 @@ def test_pending_changes_are_counted_by_table(slot: Slot, items: int) -> None:
 
 
 def test_a_slot_without_changes_has_nothing_pending(slot: Slot) -> None:
-    assert slot.count() == Pending(0, {}, frozenset(), frozenset())
+    assert slot.count() == Pending(0, {}, {}, frozenset(), frozenset())
 
 
 def test_changes_from_before_the_publication_are_an_error_not_nothing(slot: Slot, items: int) -> None:

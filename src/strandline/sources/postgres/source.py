@@ -265,7 +265,7 @@ class PostgresSource:
             found = stream.count(connection, str(details["slot"]), str(details["publication"]), upto)
             return {
                 names[table]: Peek(
-                    (SourceTransaction({"place": upto}, None, None),),
+                    (SourceTransaction({"place": upto}, None, None),) * found.touching[table],
                     insert_only=table in found.only_inserts,
                     rows=None if table in found.truncated else rows,
                 )

@@ -49,12 +49,13 @@ _NOT_IN_PREREQUISITE_STATE = "55000"
 
 @dataclass(frozen=True)
 class Pending:
-    """How much a slot holds: committed transactions, and of each table that they changed, the changed rows.
+    """How much a slot holds: committed transactions, and of each table that they changed, how many, and the rows.
 
     *truncated* tables were emptied at least once; how many rows that took the log does not say.
     """
 
     transactions: int
+    touching: Mapping[Table, int]
     rows: Mapping[Table, int]
     only_inserts: frozenset[Table]
     truncated: frozenset[Table]
@@ -87,22 +88,28 @@ def count(
     rows: Counter[Table] = Counter()
     rewritten: set[Table] = set()
     truncated: set[Table] = set()
+    touching: Counter[Table] = Counter()
+    touched: set[Table] = set()
     for data in _read(connection, _HEADS, slot, publication, upto, chunk):
         if is_row_change(data):
             table = names[relation_oid(data)]
             rows[table] += 1
+            touched.add(table)
             if not data.startswith(b"I"):
                 rewritten.add(table)
         elif data.startswith(b"C"):
             transactions += 1
+            touching.update(touched)
+            touched = set()
         else:
             message = decode(data)
             if isinstance(message, Relation):
                 names[message.oid] = message.schema, message.table
             elif isinstance(message, Truncate):
                 truncated.update(names[oid] for oid in message.oids)
+                touched.update(names[oid] for oid in message.oids)
     rows.update(dict.fromkeys(truncated, 0))
-    return Pending(transactions, dict(rows), frozenset(rows) - rewritten - truncated, frozenset(truncated))
+    return Pending(transactions, touching, dict(rows), frozenset(rows) - rewritten - truncated, frozenset(truncated))
 
 
 def _read(

@@ -1,5 +1,5 @@
 CREATE MATERIALIZED VIEW order_lines
-  COMMENT 'What was sold: a join across both sources, and what most other views read'
+  COMMENT 'a join across both sources: orders of the shop, lines and products of the lake'
   REFRESH POLICY INCREMENTAL
 AS SELECT l.order_id, l.line_no, o.customer_id, o.ordered_on, p.category,
           CAST(l.quantity * l.unit_price AS DECIMAL(14, 2)) AS amount

@@ -1,5 +1,5 @@
 CREATE MATERIALIZED VIEW region_revenue
-  COMMENT 'A join of a view and a source table'
+  COMMENT 'a view on a view, joined with a table of the shop: sums are added to and subtracted from'
   REFRESH POLICY INCREMENTAL
 AS SELECT c.region, count(*) AS lines, sum(l.amount) AS revenue
 FROM order_lines AS l
