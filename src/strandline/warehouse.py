@@ -7,7 +7,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -398,7 +398,9 @@ class Warehouse:
             for name in definitions.users_of(node.name) if node.hidden else [node.name]:
                 record = self._catalog.views.get(name)
                 if record is not None and (name.lower() in asked or all(widens(*pair) for pair in types)):
-                    self._apply_view(PendingView("changed", create_of(record)))
+                    # What else became of the tables the plan will tell, view by view.
+                    with suppress(SqlError):
+                        self._apply_view(PendingView("changed", create_of(record)))
         definitions.follow_tables()
         definitions.note_columns()
 

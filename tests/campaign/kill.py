@@ -112,8 +112,9 @@ class Campaign:
             for name in BANK_VIEWS:
                 shown = bag(tuple(row) for row in warehouse.read(name).collect())
                 assert shown == bag(self.bank.answer(name)), f"{name} is not what PostgreSQL says"
-            noted = [t.position for leaf in warehouse._catalog.leaves.all() for t in self._log(warehouse, leaf.name)]
-            assert len(noted) == len({str(p) for p in noted}), "a transaction is in the unit-of-work log twice"
+            leaves = [leaf.name for leaf in warehouse._catalog.leaves.all()]
+            noted = [(leaf, str(t.position)) for leaf in leaves for t in self._log(warehouse, leaf)]
+            assert len(noted) == len(set(noted)), "a transaction is in the unit-of-work log twice"
             assert not list((Path(warehouse._project.warehouse_root) / "deltas").glob("*")), "stored deltas were left"
             assert all(warehouse.verify_source(name).ok for name in warehouse.copies())
         self.remember()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import NullPool, create_engine, text
 
 from strandline.catalog import Catalog, Lease
 from strandline.catalog.models import Base
@@ -29,7 +29,8 @@ def postgres(server: PostgresServer) -> str:
 @pytest.fixture(scope="session")
 def new_schema(postgres: str) -> Iterator[Callable[[], str]]:
     """Make an empty schema, and say by which URL it is reached."""
-    engine = create_engine(postgres)
+    # Other tests restart the server.
+    engine = create_engine(postgres, poolclass=NullPool)
     numbers = itertools.count(1)
 
     def make() -> str:

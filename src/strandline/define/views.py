@@ -268,7 +268,7 @@ class Definitions:
         return changes
 
     def _check_columns(self, create: CreateView, relations: Relations) -> None:
-        """Columns whose type Spark cannot hold are refused here, not in the middle of a refresh."""
+        """What cannot be followed, or held by Spark, is refused here, not in the middle of a refresh."""
         words = {token.name.lower() for token in create.query.tree.find_all(exp.Identifier)}
         star = _reads_everything(create.query)
         for reference in references(create.query, relations):
@@ -276,6 +276,10 @@ class Definitions:
             if not table:
                 continue
             info = self._sources[source].tables()[table]
+            if info.problem is not None:
+                raise SqlError(
+                    "NO_REPLICA_IDENTITY", f"{reference.relation.name}: {info.problem}", origin=create.origin
+                )
             for column, why in info.unusable.items():
                 if column.lower() in words or star or column in info.key:
                     raise SqlError("UNSUPPORTED_TYPE", why, origin=create.origin)

@@ -68,12 +68,13 @@ def survey(
     return found
 
 
-_PASSING = ("SOURCE_UNREACHABLE", "SOURCE_LOST", "SOURCE_BUSY")
+DOWN = ("SOURCE_UNREACHABLE", "SOURCE_LOST")
+"""Codes of errors of a source that does not answer."""
 
 
 def problem_of(error: SourceError) -> Reason:
     """Why the views over a source keep their last state, after an error of the source."""
-    code = "SOURCE_UNREACHABLE" if error.code in _PASSING else "SOURCE_FAILED"
+    code = "SOURCE_UNREACHABLE" if error.code in (*DOWN, "SOURCE_BUSY") else "SOURCE_FAILED"
     return Reason(code, f"[{error.code}] {error.message}")
 
 
@@ -172,6 +173,8 @@ def _problem(node: Node, tables: Mapping[str, TableInfo]) -> Reason | None:
             f"{node.name} does not exist any more, or cannot be followed any more; `strandline source check` says why"
         )
         return Reason("SOURCE_TABLE_GONE", text)
+    if info.problem is not None:
+        return Reason("SOURCE_FAILED", f"[NO_REPLICA_IDENTITY] {node.name}: {info.problem}")
     if info.key != _key(node):
         now = f"({', '.join(info.key)})" if info.key else "none"
         return Reason("SOURCE_SCHEMA_CHANGED", f"the key of {node.name} was ({', '.join(_key(node))}) and is {now} now")

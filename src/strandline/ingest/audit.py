@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from strandline.algebra.schema import Schema
 from strandline.catalog import Catalog
+from strandline.engine import tables
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.advance import table_of
@@ -44,13 +45,13 @@ def source_and_copy(
             engine.drop_view(view)
     record = catalog.captures.get(source.name)
     assert record is not None
-    copy = source.snapshot(table, base.positions[node.name], node.visible)
+    copy = tables.select(node.path, base.version, node.stored)
     if logged(record, table, node.log_path) is not None:
         upto = position_of(record.log, record.place)
         seen = f"NOT ({source.inner.not_seen(baseline.seen)})"
-        changes = source.changes(table, base.positions[node.name], upto, node.visible, only=seen)
-        copy = _applied(copy, changes, node.visible)
-    _written(engine, copy, node.visible, f"{folder}/copy")
+        changes = source.stored_changes(table, base.positions[node.name], upto, only=seen)
+        copy = _applied(copy, changes, node.stored)
+    _written(engine, copy, node.stored, f"{folder}/copy")
     return _read(f"{folder}/source", node.visible), _read(f"{folder}/copy", node.visible)
 
 

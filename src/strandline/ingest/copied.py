@@ -77,17 +77,17 @@ class CopiedSource:
         pending = self.inner.pending(max(first, record.place), last, record.details)
         return both(peek, pending[table]) if table in pending else peek
 
-    def changes(self, table: str, after: Position, upto: Position, columns: Schema, *, only: str | None = None) -> str:
-        """A SELECT of the net changes from the position of a version of the copy; *only* is a condition on entries."""
-        rows = self._folded(table, after, upto, names(self.node(table).visible), only)
+    def changes(self, table: str, after: Position, upto: Position, columns: Schema) -> str:
+        """A SELECT of the net changes from the position of a version of the copy."""
+        rows = self._folded(table, after, upto, names(self.node(table).visible), None)
         if rows is None:
             return tables.no_changes(columns)
         return f"SELECT {quoted_list((*names(columns), SIGN))}, {place_of(upto)} AS _position FROM ({rows})"
 
-    def stored_changes(self, table: str, after: Position, upto: Position) -> str:
-        """The same of all columns of the copy, under the names they are stored by."""
+    def stored_changes(self, table: str, after: Position, upto: Position, *, only: str | None = None) -> str:
+        """The same of all columns of the copy, under the names they are stored by; *only* is a condition on entries."""
         stored = self.node(table).stored
-        return self._folded(table, after, upto, names(stored), None) or tables.no_changes(stored)
+        return self._folded(table, after, upto, names(stored), only) or tables.no_changes(stored)
 
     def _folded(
         self, table: str, after: Position, upto: Position, named: Sequence[str], only: str | None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from strandline.catalog import Lease
 from strandline.errors import SourceError
-from strandline.ingest.advance import CopyState, problem_of, survey, take_in
+from strandline.ingest.advance import DOWN, CopyState, problem_of, survey, take_in
 from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
 from strandline.propagate.context import Context
@@ -60,7 +60,7 @@ def advance(
     advanced = Advanced()
     for source, copies in _by_source(context.vdag, names).items():
         try:
-            _advance(context, source, copies, requested, lease, run, advanced)
+            _advance(context, source, copies, requested, lease, run, advanced, strict=strict)
         except SourceError as error:
             if strict:
                 raise
@@ -76,6 +76,8 @@ def _advance(
     lease: Lease,
     run: Callable[[RefreshPlan], RefreshReport],
     advanced: Advanced,
+    *,
+    strict: bool,
 ) -> None:
     source, catalog = _copied(context, name), context.catalog
     everyone = [node for node in context.vdag.nodes.values() if node.copied and node.name.split(".", 1)[0] == name]
@@ -83,7 +85,14 @@ def _advance(
     failed: dict[str, Reason] = {}
     for _ in range(ROUNDS):
         before = _anew(survey(catalog, source, copies, requested, captured=True), failed)
-        taken = take_in(catalog, source, everyone, list(before), context.engine.storage_options, lease)
+        try:
+            taken = take_in(catalog, source, everyone, list(before), context.engine.storage_options, lease)
+        except SourceError as error:
+            if strict or not before or error.code in DOWN:
+                raise
+            # It may be for the tables that are to be read anew; the others go on.
+            failed |= dict.fromkeys(before, problem_of(error))
+            continue
         total.add(taken)
         # After the capture, so that it tells of everything that may have come with it.
         found = survey(catalog, source, copies, requested, captured=True)

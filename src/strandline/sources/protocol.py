@@ -24,7 +24,7 @@ Position = Json
 class TableInfo:
     """A table of a source; *unusable* says of columns that views cannot read, why and what to do.
 
-    *bytes* is about how much it holds, where that is known.
+    *bytes* is about how much it holds, where that is known. *problem* says why its changes cannot be followed.
     """
 
     name: str
@@ -33,6 +33,7 @@ class TableInfo:
     location: str | None = None
     unusable: Mapping[str, str] = field(default_factory=dict)
     bytes: int | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True)

@@ -180,3 +180,5 @@ def test_what_the_log_does_not_tell_is_read_anew(followed: Live) -> None:
     assert {view.strategy for view in report.views.values()} == {"incremental", "none"}
     followed.assert_same()
     followed.assert_verified()
+    followed.execute('UPDATE "Odd ""Table" SET c1 = NULL WHERE _op = 1')
+    assert followed.warehouse.verify_source("src.odd").ok

@@ -278,6 +278,18 @@ def test_views_share_copies_and_sources_grow(opened: Live) -> None:
     opened.assert_same("va", "ids")
 
 
+def test_a_table_that_cannot_be_read_anew_does_not_hold_back_others(opened: Live) -> None:
+    (publication,) = (row[0] for row in opened.rows("SELECT pubname FROM pg_publication"))
+    opened.execute(f'ALTER PUBLICATION "{publication}" SET TABLE a (id), b', "UPDATE b SET x = 100")
+    report = opened.warehouse.refresh("src.a", "vb")
+    assert "PUBLICATION_PARTIAL" in str(report.hidden["src.a"].problem)
+    assert report.views["vb"].strategy == "incremental"
+    opened.assert_same("vb")
+    opened.execute(f'ALTER PUBLICATION "{publication}" SET TABLE a, b')
+    opened.refresh("src.a")
+    opened.assert_copied("a")
+
+
 def test_a_writer_that_is_not_done_is_waited_for_and_named(opened: Live) -> None:
     opened.execute("CREATE TABLE c (id int PRIMARY KEY)")
     opened.warehouse.alter_source("src", tables=["a", "b", "c"])

@@ -12,7 +12,7 @@ from tests.sources.postgres.live import Live, live
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
-FOLLOWED = ("mixed", "vacuumed", "moved", "rewritten", "swapped", "replaced", "renumbered", "away", "spare")
+FOLLOWED = ("mixed", "vacuumed", "moved", "rewritten", "swapped", "replaced", "renumbered", "rekeyed", "away", "spare")
 """Tables of which only the copies are looked at."""
 
 VIEWED = {
@@ -21,6 +21,7 @@ VIEWED = {
     "renamed": "SELECT id, x FROM src.renamed",
     "dropped": "SELECT id, x FROM src.dropped",
     "retyped": "SELECT id, x FROM src.retyped",
+    "unkeyed": "SELECT id FROM src.unkeyed",
     "gone": "SELECT id FROM src.gone",
 }
 
@@ -76,6 +77,9 @@ def test_what_is_done_to_a_table_is_told_from_what_is_done_to_its_rows(followed:
     followed.execute("INSERT INTO replaced VALUES (7, 70, 'y7')")
     followed.together("ALTER TABLE renumbered DROP y", "ALTER TABLE renumbered ADD y text DEFAULT 'new'")
     followed.execute(
+        "ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_pkey, ADD PRIMARY KEY (x)", "UPDATE rekeyed SET id = 7"
+    )
+    followed.execute(
         "ALTER TABLE away RENAME y TO w", "UPDATE away SET w = 'away' WHERE id = 1", "ALTER TABLE away RENAME w TO y"
     )
     report = followed.refresh(*followed.copies(*FOLLOWED))
@@ -87,6 +91,7 @@ def test_what_is_done_to_a_table_is_told_from_what_is_done_to_its_rows(followed:
         "src.swapped": ("full", "SOURCE_TABLE_REWRITTEN"),
         "src.replaced": ("full", "SOURCE_TABLE_REPLACED"),
         "src.renumbered": ("full", "SOURCE_TABLE_REWRITTEN"),
+        "src.rekeyed": ("full", "FIRST_FILL"),
         "src.away": ("full", "SOURCE_SCHEMA_CHANGED"),
         "src.spare": ("none", "UNCHANGED"),
     }
@@ -102,7 +107,8 @@ def test_views_follow_what_they_can_and_else_keep_what_they_show(followed: Live)
         "INSERT INTO widened VALUES (4, 5000000000, NULL, NULL, 9999999999.99)",
         "INSERT INTO renamed VALUES (4, 40)",
         "ALTER TABLE renamed RENAME x TO w",
-        "ALTER TABLE dropped DROP x",
+        "ALTER TABLE dropped DROP x, ALTER id TYPE bigint",
+        "ALTER TABLE unkeyed DROP CONSTRAINT unkeyed_pkey",
         "ALTER TABLE retyped ALTER x TYPE text",
         "DROP TABLE gone",
     )
@@ -113,10 +119,11 @@ def test_views_follow_what_they_can_and_else_keep_what_they_show(followed: Live)
         "renamed": "SOURCE_SCHEMA_CHANGED",
         "dropped": "SOURCE_SCHEMA_CHANGED",
         "retyped": "SOURCE_SCHEMA_CHANGED",
+        "unkeyed": "SOURCE_FAILED",
         "gone": "SOURCE_TABLE_GONE",
     }
     assert report.views["added"].strategy == "incremental"
-    for name in ("renamed", "dropped", "retyped", "gone"):
+    for name in ("renamed", "dropped", "retyped", "unkeyed", "gone"):
         assert sorted(followed.read(name)) == shown[name]
     followed.shown["added"] = "SELECT id, x, y, z, n FROM added"
     followed.assert_same("added", "widened")
@@ -125,7 +132,8 @@ def test_views_follow_what_they_can_and_else_keep_what_they_show(followed: Live)
     assert notes["src.added"] == "columns that were added later and that no view reads: extra"
     assert notes["src.widened"] is None
     problems = {view.name: view.problem for view in status.views if view.name in VIEWED}
-    assert [name for name, problem in problems.items() if problem] == ["renamed", "dropped", "retyped", "gone"]
+    assert [name for name, problem in problems.items() if not problem] == ["added", "widened"]
+    assert "[NO_REPLICA_IDENTITY] src.unkeyed: public.unkeyed has no primary key" in str(problems["unkeyed"])
     assert problems["renamed"] == (
         "SOURCE_SCHEMA_CHANGED: src.renamed has no column x any more; it has id, w, y, z, n; put it back, or redefine "
         "the views that read it with CREATE OR REPLACE"
@@ -141,12 +149,14 @@ def test_views_go_on_when_they_are_mended(followed: Live) -> None:
         "ALTER TABLE renamed RENAME w TO x",
         "UPDATE dropped SET y = 'mended'",
         "UPDATE retyped SET x = 'text'",
+        "ALTER TABLE unkeyed REPLICA IDENTITY FULL",
+        "UPDATE unkeyed SET id = 9 WHERE id = 1",
         "CREATE TABLE gone (id int PRIMARY KEY)",
         "INSERT INTO gone VALUES (8), (9)",
     )
     followed.warehouse.sql("CREATE OR REPLACE MATERIALIZED VIEW dropped WITH NO DATA AS SELECT id, y FROM src.dropped")
     followed.shown["dropped"] = "SELECT id, y FROM dropped"
-    report = followed.warehouse.refresh("renamed", "dropped", "retyped", "gone")
+    report = followed.warehouse.refresh("renamed", "dropped", "retyped", "unkeyed", "gone")
     problems = {name: view.problem for name, view in report.views.items() if view.problem}
     assert list(problems) == ["retyped"]
     assert report.hidden["src.gone"].reason.code == "SOURCE_TABLE_REPLACED"

@@ -152,8 +152,8 @@ def publication_sql(publication: str, tables: Sequence[PgTable], version: int) -
     options = ["publish_via_partition_root = true"]
     if version >= 180000:
         options.append("publish_generated_columns = stored")
-    listed = ", ".join(table.quoted for table in tables)
-    return f'CREATE PUBLICATION "{publication}" FOR TABLE {listed} WITH ({", ".join(options)})'
+    listed = f" FOR TABLE {', '.join(table.quoted for table in tables)}" if tables else ""
+    return f'CREATE PUBLICATION "{publication}"{listed} WITH ({", ".join(options)})'
 
 
 def publish(connection: Connection[Any], publication: str, tables: Sequence[PgTable]) -> bool:

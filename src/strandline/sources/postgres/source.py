@@ -417,7 +417,8 @@ class PostgresSource:
             else:
                 nullable = not column.not_null or (self._special == "null" and column.name not in key_of(table))
                 usable.append(Column(column.name, found.type, nullable))
-        return TableInfo(name, tuple(usable), key_of(table), table.quoted, unusable, table.bytes)
+        problem = identity_problem(table)
+        return TableInfo(name, tuple(usable), key_of(table), table.quoted, unusable, table.bytes, problem)
 
     def _columns(self, name: str, table: PgTable) -> dict[str, ColumnType]:
         found = {}
