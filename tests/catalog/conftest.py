@@ -71,7 +71,7 @@ def emptied_schema(new_schema: Callable[[], str]) -> Iterator[Callable[[], str]]
     """Empty the one schema with a catalog that the tests share, and say by which URL it is reached."""
     url = new_schema()
     Catalog.open(url).close()
-    engine = create_engine(url)
+    engine = create_engine(url, poolclass=NullPool)
     kept = {"warehouse", "warehouse_lock"}
     others = ", ".join(name for name in Base.metadata.tables if name not in kept)
 
@@ -116,7 +116,7 @@ def lease(catalog: Catalog) -> Iterator[Lease]:
 @pytest.fixture
 def execute(url: str) -> Iterator[Callable[..., None]]:
     """Run a statement behind the catalog's back."""
-    engine = create_engine(url)
+    engine = create_engine(url, poolclass=NullPool)
 
     def run(statement: str, **values: object) -> None:
         with engine.begin() as connection:
