@@ -17,12 +17,15 @@ from strandline.algebra.block import Block
 from strandline.algebra.plan import (
     COUNT,
     At,
+    Exists,
     Filter,
     Join,
+    OuterJoin,
     Output,
     Partial,
     Plan,
     Project,
+    Repeat,
     Scan,
     UnionAll,
 )
@@ -211,7 +214,8 @@ def _item(draw: st.DrawFn, clause: _From) -> Plan:
     """An input of a join: a table, a restricted table, or a derived table."""
     relation = clause.relation(draw)
     scan = relation.scan(clause.alias())
-    match _one_of(draw, ("scan", "scan", "scan", "scan", "filter", "project", "union", "join")):
+    kinds = ("scan", "scan", "scan", "scan", "filter", "project", "union", "join", "exists", "outer", "repeat")
+    match _one_of(draw, kinds):
         case "filter":
             return Filter(scan, _condition(draw, names(scan.columns)))
         case "project":
@@ -226,8 +230,29 @@ def _item(draw: st.DrawFn, clause: _From) -> Plan:
         case "join" if clause.fitting:
             inner = (scan, clause.relation(draw).scan(clause.alias()))
             return Join(inner, _join_conditions(draw, inner))
+        case "exists":
+            other_side = _one_of(draw, clause.relations).scan(clause.alias())
+            keys, conditions = _matching(draw, scan, other_side)
+            return Exists(scan, other_side, keys, conditions, negated=_one_of(draw, (True, False)))
+        case "outer" if clause.fitting:
+            right = _item(draw, clause)
+            keys, conditions = _matching(draw, scan, right)
+            return OuterJoin(scan, right, keys, conditions, full=_one_of(draw, (False, True)))
+        case "repeat":
+            clause.weight *= 2
+            return Repeat(scan, _number(draw, names(scan.columns)))
         case _:
             return scan
+
+
+def _matching(draw: st.DrawFn, left: Plan, right: Plan) -> tuple[tuple[tuple[Scalar, Scalar], ...], tuple[Scalar, ...]]:
+    """Keys and further conditions by which rows of two plans match."""
+    keys: tuple[tuple[Scalar, Scalar], ...] = tuple(
+        (_number(draw, names(left.columns)), _number(draw, names(right.columns)))
+        for _ in range(_one_of(draw, (1, 1, 2, 0)))
+    )
+    both = names(left.columns) + names(right.columns)
+    return keys, (_condition(draw, both),) if _one_of(draw, (False, False, True)) else ()
 
 
 def _select(draw: st.DrawFn, plan: Plan, alias: str, width: int) -> Project:

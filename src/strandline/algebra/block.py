@@ -12,18 +12,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from strandline.algebra.differentiate import differentiate, group_by
+from strandline.algebra.differentiate import differentiate, group_by, monotone, strategies
 from strandline.algebra.plan import (
     Filter,
     GroupBy,
-    Join,
     Net,
     Output,
     Partial,
     Plan,
     Project,
+    Repeat,
     Scan,
-    children,
     key,
     relations,
 )
@@ -40,8 +39,8 @@ class Block:
     """A node of the view DAG.
 
     Without *partials* the body's rows are stored as they are, duplicates as rows. With them the body is
-    grouped: *keys* and *partials* are stored. *having* and *outputs* read the stored columns; without
-    *outputs* they are visible as they are.
+    grouped: *keys* and *partials* are stored. *having*, *times* and *outputs* read the stored columns; without
+    *outputs* they are visible as they are. With *times* a stored row is seen so many times.
     """
 
     node: str
@@ -50,6 +49,7 @@ class Block:
     partials: tuple[Partial, ...] = ()
     having: Scalar | None = None
     outputs: tuple[Output, ...] = ()
+    times: Scalar | None = None
 
     @property
     def grouped(self) -> bool:
@@ -87,6 +87,7 @@ class Block:
     def reading(self, stored: Plan) -> Plan:
         """The visible rows, from stored ones; signed rows give signed rows."""
         chosen = stored if self.having is None else Filter(stored, self.having)
+        chosen = chosen if self.times is None else Repeat(chosen, self.times)
         return Project(chosen, self.outputs) if self.outputs else chosen
 
 
@@ -114,18 +115,24 @@ def delta_of(
     body = as_plan(terms)
     if body is None:
         return None
-    below = ("bilinear",) if _joins(block.body) else ("linear",)
+    insert_only = insert_only and monotone(block.body)
+    below = _named(strategies(block.body))
     if not block.grouped:
-        return BlockDelta(Net(body), "incremental", below, terms)
+        return BlockDelta(Net(body), _weakest(below), below, terms)
     group = GroupBy(block.body, block.keys, block.partials)
     old = group_by.backing(block.node, group)
     if group_by.absorbs(block.partials, insert_only=insert_only):
         plan = group_by.linear(group, body, old)
-        return BlockDelta(plan, "incremental", (*below, group_by.LINEAR), terms)
+        return BlockDelta(plan, _weakest(below), (*below, group_by.LINEAR), terms)
     keys = group_by.touched_keys(group, body)
     plan = group_by.affected(group, stored_keys or keys, old, changed)
     return BlockDelta(plan, "affected", (*below, group_by.AFFECTED), terms, keys)
 
 
-def _joins(plan: Plan) -> bool:
-    return isinstance(plan, Join) or any(_joins(child) for child in children(plan))
+def _named(found: tuple[str, ...]) -> tuple[str, ...]:
+    """The strategies of a body as EXPLAIN names them: that of the scans only if there is no other."""
+    return tuple(name for name in found if name != "linear") or ("linear",)
+
+
+def _weakest(operators: tuple[str, ...]) -> Strategy:
+    return "affected" if any(name.startswith("affected") for name in operators) else "incremental"

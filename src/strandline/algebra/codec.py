@@ -38,6 +38,11 @@ _CLASSES: dict[str, type[Any]] = {
         _plan.GroupBy,
         _plan.MergeSummary,
         _plan.SemiJoin,
+        _plan.Exists,
+        _plan.OuterJoin,
+        _plan.Window,
+        _plan.Repeat,
+        _plan.Generate,
     )
 }
 

@@ -14,19 +14,25 @@ from typing import Any
 from strandline.algebra.bag import Row, SignedBag, SignedRow, canonical, negate, product, project, select
 from strandline.algebra.plan import (
     COUNT,
+    Exists,
     Filter,
+    Generate,
     GroupBy,
     Join,
     MergeSummary,
     Negate,
     Net,
     Operand,
+    OuterJoin,
     Partial,
     Plan,
     Project,
+    Repeat,
     Scan,
     SemiJoin,
     UnionAll,
+    Window,
+    decomposed,
 )
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.schema import Schema, names
@@ -66,6 +72,15 @@ def _rows(plan: Plan, env: Environment) -> Iterable[SignedRow]:
             return _group_by(plan, _rows(plan.input, env))
         case MergeSummary():
             return _merge_summary(plan, _rows(plan.old, env), _rows(plan.summary, env))
+        case Exists():
+            return _exists(plan, env)
+        case OuterJoin():
+            return [signed for part in decomposed(plan).inputs for signed in _rows(part, env)]
+        case Repeat(child, times):
+            read_times = compiled(times, child.columns)
+            return [(row, count * max(read_times(row) or 0, 0)) for row, count in _rows(child, env)]
+        case Window() | Generate():
+            raise NotEvaluable(f"{type(plan).__name__} is known to Spark only")
         case SemiJoin(child, values_, keys):
             wanted = SignedBag((row, 1) for row, _ in _rows(keys, env))
             read = [compiled(value, child.columns) for value in values_]
@@ -84,6 +99,26 @@ def _join(plan: Join, env: Environment) -> Iterable[SignedRow]:
             test = compiled(condition, columns)
             rows = [signed for signed in rows if test(signed[0]) is True]
     return rows
+
+
+def _exists(plan: Exists, env: Environment) -> list[SignedRow]:
+    """What is on the right counts if its multiplicity is not zero: a state has no negative ones."""
+    right = [row for row, count in SignedBag(_rows(plan.right, env)).items() if count]
+    ours = [compiled(value, plan.left.columns) for value, _ in plan.keys]
+    theirs = [compiled(value, plan.right.columns) for _, value in plan.keys]
+    tests = [compiled(condition, plan.left.columns + plan.right.columns) for condition in plan.conditions]
+    by_key: dict[Row, list[Row]] = {}
+    for row in right:
+        found = tuple(canonical(value(row)) for value in theirs)
+        if None not in found:
+            by_key.setdefault(found, []).append(row)
+    kept = []
+    for row, count in _rows(plan.left, env):
+        wanted = tuple(canonical(value(row)) for value in ours)
+        matches = any(all(test(row + other) is True for test in tests) for other in by_key.get(wanted, ()))
+        if matches != plan.negated:
+            kept.append((row, count))
+    return kept
 
 
 def _readable(condition: Scalar, columns: Schema) -> bool:

@@ -7,10 +7,10 @@ those that the analyser recorded; no node derives a type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from strandline.algebra.scalar import Col, Scalar
+from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.scalar import columns as scalar_columns
 from strandline.algebra.schema import Column, Schema, names
 
@@ -270,7 +270,105 @@ class SemiJoin:
         return self.input.columns
 
 
-Plan = Scan | Filter | Project | Join | UnionAll | Negate | Net | GroupBy | MergeSummary | SemiJoin
+@dataclass(frozen=True)
+class Exists:
+    """The rows of *left* for which *right* has a row that matches; *negated*, those for which it has none.
+
+    Rows match if all *keys*, pairs of a value of either side, are equal (NULL equals nothing) and all *conditions*
+    hold. Multiplicities are those of *left*; of *right* only what is there counts.
+    """
+
+    left: Plan
+    right: Plan
+    keys: tuple[tuple[Scalar, Scalar], ...]
+    conditions: tuple[Scalar, ...] = ()
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        for ours, theirs in self.keys:
+            _require(self.left, scalar_columns(ours), "semi join")
+            _require(self.right, scalar_columns(theirs), "semi join")
+
+    @property
+    def columns(self) -> Schema:
+        return self.left.columns
+
+
+@dataclass(frozen=True)
+class OuterJoin:
+    """The join of two inputs with rows of *left*, and of *right* if it is *full*, that match nothing, beside NULLs."""
+
+    left: Plan
+    right: Plan
+    keys: tuple[tuple[Scalar, Scalar], ...]
+    conditions: tuple[Scalar, ...] = ()
+    full: bool = False
+
+    @property
+    def columns(self) -> Schema:
+        left = tuple(_nullable(c) for c in self.left.columns) if self.full else self.left.columns
+        return left + tuple(_nullable(c) for c in self.right.columns)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The input with columns that are computed over the rows of the same *partition*."""
+
+    input: Plan
+    partition: tuple[Scalar, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def columns(self) -> Schema:
+        return self.input.columns + tuple(output.column for output in self.outputs)
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Each row of the input as many times as *times* says."""
+
+    input: Plan
+    times: Scalar
+
+    @property
+    def columns(self) -> Schema:
+        return self.input.columns
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Each row of the input beside each row that *generator*, a call over its columns, makes of it.
+
+    With *outer* a row for which there is none stays, beside NULLs.
+    """
+
+    input: Plan
+    generator: Scalar
+    made: Schema
+    outer: bool = False
+
+    @property
+    def columns(self) -> Schema:
+        return self.input.columns + self.made
+
+
+Plan = (
+    Scan
+    | Filter
+    | Project
+    | Join
+    | UnionAll
+    | Negate
+    | Net
+    | GroupBy
+    | MergeSummary
+    | SemiJoin
+    | Exists
+    | OuterJoin
+    | Window
+    | Repeat
+    | Generate
+)
 
 COUNT = "__count"
 """Name of the stored row count of a group."""
@@ -287,6 +385,8 @@ def children(plan: Plan) -> tuple[Plan, ...]:
             return (child, keys)
         case MergeSummary(old=old, summary=summary):
             return (old, summary)
+        case Exists(left=left, right=right) | OuterJoin(left=left, right=right):
+            return (left, right)
         case _:
             return (plan.input,)
 
@@ -322,6 +422,30 @@ def map_scans(plan: Plan, on_scan: Callable[[Scan], Plan]) -> Plan:
             return MergeSummary(map_scans(old, on_scan), map_scans(summary, on_scan), key_names, partials)
         case SemiJoin(child, values, key_plan):
             return SemiJoin(map_scans(child, on_scan), values, map_scans(key_plan, on_scan))
+        case Exists() | OuterJoin():
+            return replace(plan, left=map_scans(plan.left, on_scan), right=map_scans(plan.right, on_scan))
+        case Window() | Repeat() | Generate():
+            return replace(plan, input=map_scans(plan.input, on_scan))
+
+
+def decomposed(join: OuterJoin) -> UnionAll:
+    """An outer join as what it is made of: the inner join, and rows that match nothing beside NULLs."""
+    equal = tuple(Call("=", pair) for pair in join.keys)
+    parts: list[Plan] = [Join((join.left, join.right), (*equal, *join.conditions))]
+    alone = Exists(join.left, join.right, join.keys, join.conditions, negated=True)
+    parts.append(_beside_nulls(alone, join.columns))
+    if join.full:
+        swapped = tuple((theirs, ours) for ours, theirs in join.keys)
+        parts.append(_beside_nulls(Exists(join.right, join.left, swapped, join.conditions, negated=True), join.columns))
+    return UnionAll(tuple(parts))
+
+
+def _beside_nulls(plan: Plan, columns: Schema) -> Plan:
+    there = set(names(plan.columns))
+    outputs = [
+        Output(c, Col(c.name) if c.name in there else Text((f"CAST(NULL AS {c.type})",), Lit(None))) for c in columns
+    ]
+    return Project(plan, tuple(outputs))
 
 
 def relations(plan: Plan) -> tuple[str, ...]:
@@ -353,8 +477,16 @@ def key(plan: Plan) -> frozenset[str] | None:
             return frozenset(name for k in keys if k is not None for name in k)
         case GroupBy(keys=key_outputs):
             return frozenset(output.name for output in key_outputs)
-        case UnionAll() | Negate() | MergeSummary():
+        case Exists(left=child) | Window(input=child):
+            return key(child)
+        case OuterJoin(full=False):
+            return key(Join((plan.left, plan.right), ()))
+        case UnionAll() | Negate() | MergeSummary() | OuterJoin() | Repeat() | Generate():
             return None
+
+
+def _nullable(column: Column) -> Column:
+    return replace(column, nullable=True)
 
 
 def _require(plan: Plan, wanted: frozenset[str], user: str) -> None:

@@ -8,7 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strandline.algebra.block import Block
-from strandline.algebra.plan import Filter, Join, Plan, Project, Scan, UnionAll
+from strandline.algebra.plan import (
+    Exists,
+    Filter,
+    Generate,
+    Join,
+    OuterJoin,
+    Plan,
+    Project,
+    Repeat,
+    Scan,
+    UnionAll,
+    Window,
+)
 from strandline.algebra.scalar import columns as read
 from strandline.algebra.schema import names
 
@@ -43,6 +55,19 @@ def _pruned(plan: Plan, wanted: set[str]) -> Plan:
         case Join(inputs, conditions):
             below = wanted.union(*(read(condition) for condition in conditions))
             return Join(tuple(_pruned(child, below) for child in inputs), conditions)
+        case Exists() | OuterJoin():
+            below = wanted.union(*(read(condition) for condition in plan.conditions))
+            below = below.union(*(read(value) for pair in plan.keys for value in pair))
+            return replace(plan, left=_pruned(plan.left, below), right=_pruned(plan.right, below))
+        case Window(child, partition, outputs):
+            kept_outputs = tuple(o for o in outputs if o.name in wanted)
+            below = wanted.union(*(read(value) for value in partition), *(read(o.value) for o in kept_outputs))
+            pruned_child = _pruned(child, below)
+            return Window(pruned_child, partition, kept_outputs) if kept_outputs else pruned_child
+        case Repeat(child, times):
+            return Repeat(_pruned(child, wanted | read(times)), times)
+        case Generate():
+            return replace(plan, input=_pruned(plan.input, wanted | read(plan.generator)))
         case UnionAll(inputs):
             first = names(plan.columns)
             places = [i for i, name in enumerate(first) if name in wanted] or [0]

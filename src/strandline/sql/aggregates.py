@@ -37,6 +37,10 @@ class Partials:
     def all(self) -> tuple[Partial, ...]:
         return tuple(self._found.values())
 
+    def side(self, number: int) -> Scalar:
+        """How many rows of a group came from the input that ``__side`` numbers so."""
+        return Col(self._add("count", None, Call("=", (Col("__side"), Lit(number))), "bigint"))
+
     def result_of(self, measure: Measure) -> Scalar:
         """The measure's value, from stored columns."""
         argument, where = measure.argument, measure.where

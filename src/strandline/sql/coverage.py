@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
+
 from sqlglot import exp
 
 from strandline.algebra.schema import Column, comparable
@@ -21,7 +23,6 @@ class Uncovered(Exception):
 _CLAUSE_CODES = {
     "limit": "LIMIT",
     "offset": "LIMIT",
-    "laterals": "GENERATOR",
     "windows": "WINDOW_FUNCTION",
     "qualify": "WINDOW_FUNCTION",
     "sample": "NON_DETERMINISTIC",
@@ -39,9 +40,16 @@ def only(node: exp.Expr, *allowed: str, code: str | None = None) -> None:
         raise Uncovered("CLAUSE", f"{name.rstrip('_').upper()} is not yet maintained incrementally")
 
 
-def check_expression(query: Query, node: exp.Expr) -> None:
+def parts(node: exp.Expr, known: Container[int] = ()) -> Iterator[exp.Expr]:
+    """All parts of an expression, without those that something *known* stands for, by their identity."""
+    for part in node.walk(prune=lambda n: id(n) in known):
+        if id(part) not in known:
+            yield part
+
+
+def check_expression(query: Query, node: exp.Expr, known: Container[int] = ()) -> None:
     """Raise Uncovered for what no expression of an incremental view may hold."""
-    for part in node.walk():
+    for part in parts(node, known):
         if isinstance(part, exp.Query | exp.Exists) or (isinstance(part, exp.In) and part.args.get("query")):
             raise Uncovered("SUBQUERY")
         if isinstance(part, exp.Window):

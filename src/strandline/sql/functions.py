@@ -72,6 +72,13 @@ def function_name(query: Query, node: exp.Expr) -> str | None:
     return None if isinstance(node, exp.Cast) and name not in ("cast", "try_cast") else name
 
 
+def first_word(query: Query, node: exp.Expr) -> str | None:
+    """The name of the function whose call the text of *node* begins with, in lower case."""
+    start, end = span(node)
+    head = _HEAD.match(query.text[start:end])
+    return None if head is None else head[1].lower()
+
+
 def _is_call(node: exp.Expr) -> bool:
     if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls | exp.AggFunc):
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 from sqlglot import exp
@@ -12,6 +12,7 @@ from strandline.algebra.scalar import Col, Scalar
 from strandline.algebra.schema import Column, Schema
 from strandline.sql.aggregates import Measure, Partials
 from strandline.sql.coverage import Uncovered, check_comparable, check_expression, only
+from strandline.sql.coverage import parts as own_parts
 from strandline.sql.functions import DECOMPOSED, RECOMPUTED, function_name, is_aggregate
 from strandline.sql.names import places, quoted
 from strandline.sql.render import scalar_sql
@@ -47,8 +48,10 @@ class Grouping:
         parts = [node for _, node in self.items if isinstance(node, exp.Expr)]
         aggregated = [*parts, *([self.having] if self.having is not None else [])]
         for node in [*aggregated, *self.group_nodes]:
-            check_expression(query, node)
-        self.needed = group is not None or any(is_aggregate(self.query, n) for node in aggregated for n in node.walk())
+            check_expression(query, node, scope.values)
+        self.needed = group is not None or any(
+            is_aggregate(self.query, n) for node in aggregated for n in own_parts(node, scope.values)
+        )
         self.aliases: dict[str, Scalar] = {}
 
     def _select_list(self) -> list[tuple[str, exp.Expr | Col]]:
@@ -87,6 +90,8 @@ class Grouping:
 
     def _column_or_alias(self, part: exp.Expr) -> Replacement | None:
         """A column, or else an alias that stands further left in the SELECT list."""
+        if id(part) in self.scope.values:
+            return span(part), self.scope.values[id(part)]
         if not isinstance(part, exp.Column):
             return None
         found = self.scope.resolve(part)
@@ -101,7 +106,7 @@ class Grouping:
         keys = self._keys()
         measures: dict[str, tuple[exp.Expr, Measure]] = {}
         for node in [n for _, n in self.items if isinstance(n, exp.Expr)] + ([self.having] if self.having else []):
-            for call in _aggregate_calls(self.query, node):
+            for call in _aggregate_calls(self.query, node, self.scope.values):
                 measures.setdefault(self._signature(call), (call, self._measure(call)))
         keys, typed = self._typed(keys, [measure for _, measure in measures.values()])
         partials = Partials()
@@ -110,6 +115,8 @@ class Grouping:
         by_scalar = {key.value: Col(key.name) for key in keys}
 
         def known(part: exp.Expr) -> Replacement | None:
+            if id(part) in self.scope.values:
+                return span(part), self.scope.values[id(part)]
             if is_aggregate(self.query, part):
                 return span(part), results[self._signature(part)]
             if not isinstance(part, exp.Literal) and "span" in part.meta:
@@ -265,13 +272,15 @@ def _arguments(call: exp.Expr) -> list[exp.Expr]:
     return [argument for argument in (*first, *call.expressions) if argument is not None]
 
 
-def _aggregate_calls(query: Query, node: exp.Expr) -> list[exp.Expr]:
+def _aggregate_calls(query: Query, node: exp.Expr, known: Container[int]) -> list[exp.Expr]:
     """The outermost aggregate calls of *node*, with their FILTER clause."""
+    if id(node) in known:
+        return []
     if is_aggregate(query, node):
         if any(n is not node and is_aggregate(query, n) for n in node.walk()):
             raise Uncovered("AGGREGATE_FUNCTION", "an aggregate inside an aggregate")
         return [node]
     found = []
     for child in node.iter_expressions():
-        found.extend(_aggregate_calls(query, child))
+        found.extend(_aggregate_calls(query, child, known))
     return found

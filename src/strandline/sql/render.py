@@ -13,18 +13,24 @@ from decimal import Decimal
 from strandline.algebra.plan import (
     COUNT,
     Change,
+    Exists,
     Filter,
+    Generate,
     GroupBy,
     Join,
     MergeSummary,
     Negate,
     Net,
+    OuterJoin,
     Partial,
     Plan,
     Project,
+    Repeat,
     Scan,
     SemiJoin,
     UnionAll,
+    Window,
+    decomposed,
     key,
 )
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
@@ -84,6 +90,16 @@ class _Renderer:
                 return self._merge_summary(plan)
             case SemiJoin():
                 return self._semi_join(plan)
+            case Exists():
+                return self._exists(plan)
+            case OuterJoin():
+                return self._outer_join(plan)
+            case Window():
+                return self._window(plan)
+            case Repeat():
+                return self._repeat(plan)
+            case Generate():
+                return self._generate(plan)
 
     def _select(self, plan: Plan) -> _Rendered:
         """A stack of project, filters, one join and scans as one SELECT."""
@@ -222,6 +238,71 @@ class _Renderer:
         return _Rendered(
             f"SELECT {', '.join(items)}\nFROM {source.sql} LEFT SEMI JOIN {keys.sql} ON {on}", source.sign is not None
         )
+
+    def _exists(self, plan: Exists) -> _Rendered:
+        left, right = self._source(plan.left), self._source(plan.right)
+        if right.sign:
+            raise ValueError("a semi join asks what is there, and a delta is not")
+        kind = "ANTI" if plan.negated else "SEMI"
+        joined = f"{left.sql} LEFT {kind} JOIN {right.sql} ON {_matching(plan, left, right)}"
+        return _Rendered(f"SELECT {', '.join(self._items(left, plan.columns))}\nFROM {joined}", left.sign is not None)
+
+    def _outer_join(self, plan: OuterJoin) -> _Rendered:
+        left, right = self._source(plan.left), self._source(plan.right)
+        if left.sign or right.sign:
+            return self.render(decomposed(plan))
+        kind = "FULL" if plan.full else "LEFT"
+        places = {**left.columns, **right.columns}
+        items = [f"{places[name]} AS {quoted(name)}" for name in names(plan.columns)]
+        return _Rendered(
+            f"SELECT {', '.join(items)}\nFROM {left.sql} {kind} JOIN {right.sql} ON {_matching(plan, left, right)}",
+            False,
+        )
+
+    def _window(self, plan: Window) -> _Rendered:
+        source = self._source(plan.input)
+        if source.sign:
+            raise ValueError("a window function reads whole partitions, and a delta is not one")
+        items = self._items(source, plan.input.columns)
+        items += [f"{scalar_sql(o.value, source.columns)} AS {quoted(o.name)}" for o in plan.outputs]
+        return _Rendered(f"SELECT {', '.join(items)}\nFROM {source.sql}", False)
+
+    def _repeat(self, plan: Repeat) -> _Rendered:
+        source = self._source(plan.input)
+        items = self._items(source, plan.columns)
+        times = scalar_sql(plan.times, source.columns)
+        return _Rendered(
+            f"SELECT {', '.join(items)}\nFROM {source.sql}\n"
+            f"LATERAL VIEW explode(CASE WHEN {times} > 0 THEN sequence(1, {times}) END) AS __copy",
+            source.sign is not None,
+        )
+
+    def _generate(self, plan: Generate) -> _Rendered:
+        source = self._source(plan.input)
+        alias = self._alias("g")
+        made = quoted_list(f"g{number}" for number in range(len(plan.made)))
+        items = self._items(source, plan.input.columns)
+        sign = items.pop() if source.sign else None
+        items += [f"{quoted(alias)}.g{number} AS {quoted(c.name)}" for number, c in enumerate(plan.made)]
+        outer = "OUTER " if plan.outer else ""
+        return _Rendered(
+            f"SELECT {', '.join([*items, *([sign] if sign else [])])}\nFROM {source.sql}\n"
+            f"LATERAL VIEW {outer}{scalar_sql(plan.generator, source.columns)} {quoted(alias)} AS {made}",
+            source.sign is not None,
+        )
+
+    def _items(self, source: _Source, columns: Schema) -> list[str]:
+        items = [f"{source.columns[name]} AS {quoted(name)}" for name in names(columns)]
+        return [*items, f"{source.sign} AS {SIGN}"] if source.sign else items
+
+
+def _matching(plan: Exists | OuterJoin, left: _Source, right: _Source) -> str:
+    both = {**left.columns, **right.columns}
+    tests = [
+        f"({scalar_sql(ours, left.columns)}) = ({scalar_sql(theirs, right.columns)})" for ours, theirs in plan.keys
+    ]
+    tests += [f"({scalar_sql(condition, both)})" for condition in plan.conditions]
+    return " AND ".join(tests) or "true"
 
 
 NEGATIVE_COUNT = "[NEGATIVE_COUNT]"

@@ -43,9 +43,12 @@ class Item:
 class Scope:
     """The FROM items of one SELECT."""
 
-    def __init__(self, query: Query, items: Sequence[Item]) -> None:
+    def __init__(self, query: Query, items: Sequence[Item], outer: Scope | None = None) -> None:
         self.query = query
         self.items = list(items)
+        self.outer = outer
+        self.values: dict[int, Scalar] = {}
+        """What stands for parts of the query, by their identity: scalar subqueries."""
 
     def resolve(self, node: exp.Column) -> tuple[Col, Span] | None:
         """The column that *node* names and the part of the text that names it; the rest are fields of a struct.
@@ -76,12 +79,14 @@ class Scope:
                 self.query.file,
             )
         if not candidates:
-            return None
+            return None if self.outer is None else self.outer.resolve(node)
         item, column = candidates[0]
         return item.column(column.name), _covers(parts[:1])
 
     def column(self, part: exp.Expr) -> Replacement | None:
-        """What a column name stands for; nothing for another expression."""
+        """What a column name or a scalar subquery stands for; nothing for another expression."""
+        if id(part) in self.values:
+            return span(part), self.values[id(part)]
         if not isinstance(part, exp.Column):
             return None
         found = self.resolve(part)

@@ -22,6 +22,7 @@ class Shape:
     partials: Partials | None = None
     having: Scalar | None = None
     outputs: tuple[tuple[str, Scalar], ...] = ()
+    times: Scalar | None = None
 
 
 def joined(plans: list[Plan], conditions: list[Scalar]) -> Plan:

@@ -7,20 +7,55 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from strandline.algebra.differentiate import exists as _exists
 from strandline.algebra.differentiate import filter as _filter
 from strandline.algebra.differentiate import join as _join
+from strandline.algebra.differentiate import outer_join as _outer_join
 from strandline.algebra.differentiate import project as _project
+from strandline.algebra.differentiate import repeat as _repeat
 from strandline.algebra.differentiate import scan as _scan
 from strandline.algebra.differentiate import union_all as _union_all
-from strandline.algebra.plan import Filter, Join, Plan, Project, Scan, UnionAll
+from strandline.algebra.differentiate import window as _window
+from strandline.algebra.plan import (
+    Exists,
+    Filter,
+    Generate,
+    Join,
+    OuterJoin,
+    Plan,
+    Project,
+    Repeat,
+    Scan,
+    UnionAll,
+    Window,
+    children,
+)
 from strandline.algebra.term import Sum
 
 
-def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
-    """The delta of a select-project-join-union plan over the interval (pre, post].
+def strategies(plan: Plan) -> tuple[str, ...]:
+    """The strategies of the operators of a body, each once, from the bottom up."""
+    below = [name for child in children(plan) for name in strategies(child)]
+    own = {
+        Join: _join.STRATEGY,
+        Exists: _exists.STRATEGY,
+        OuterJoin: _outer_join.STRATEGY,
+        Window: _window.STRATEGY,
+    }.get(type(plan), _scan.STRATEGY)
+    return tuple(dict.fromkeys([*below, *own.split(", ")]))
 
-    Operators that are not linear in their input stand on top of a block and are differentiated there
-    (:mod:`strandline.algebra.block`).
+
+def monotone(plan: Plan) -> bool:
+    """Whether a body gains rows, and loses none, when its inputs only gain rows."""
+    if isinstance(plan, OuterJoin | Window) or (isinstance(plan, Exists) and plan.negated):
+        return False
+    return all(monotone(child) for child in children(plan))
+
+
+def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
+    """The delta of the body of a block over the interval (pre, post].
+
+    Grouping stands on top of a block and is differentiated there (:mod:`strandline.algebra.block`).
     """
     match plan:
         case Scan():
@@ -33,5 +68,14 @@ def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
             return _union_all.delta(plan, tuple(differentiate(child, changed) for child in plan.inputs))
         case Join():
             return _join.delta(plan, tuple(differentiate(child, changed) for child in plan.inputs), changed)
+        case Exists():
+            left, right = differentiate(plan.left, changed), differentiate(plan.right, changed)
+            return _exists.delta(plan, left, right, changed)
+        case OuterJoin():
+            return differentiate(_outer_join.parts(plan), changed)
+        case Window():
+            return _window.delta(plan, differentiate(plan.input, changed), changed)
+        case Repeat() | Generate():
+            return _repeat.delta(plan, differentiate(plan.input, changed))
         case _:
-            raise TypeError(f"{type(plan).__name__} is not a select-project-join-union operator")
+            raise TypeError(f"{type(plan).__name__} does not stand in the body of a block")
