@@ -1,4 +1,4 @@
 CREATE MATERIALIZED VIEW region_ranking
-  COMMENT 'a window function, which is always recomputed'
-AS SELECT region, revenue, rank() OVER (ORDER BY revenue DESC) AS place
+  COMMENT 'numbered in an order that leaves ties open, so it is always recomputed'
+AS SELECT region, revenue, row_number() OVER (ORDER BY revenue DESC) AS place
 FROM region_revenue;
