@@ -36,7 +36,7 @@ def test_a_warehouse_on_a_connect_server_of_apache_spark(tmp_path: Path) -> None
     outcome = run("spark", tmp_path)
     assert outcome["engine"] == "spark"
     assert outcome["verified"] and outcome["recovered"]
-    assert set(outcome["strategies"]) == {"incremental", "affected", "full", "none"}
+    assert set(outcome["strategies"]) == {"incremental", "affected", "none"}
     assert outcome["settings_kept"]
 
 
@@ -45,4 +45,4 @@ def test_a_warehouse_on_sail(tmp_path: Path) -> None:
     outcome = run("sail", tmp_path)
     assert outcome["engine"] == "spark-connect-protocol"
     assert outcome["verified"] and outcome["recovered"]
-    assert set(outcome["strategies"]) == {"incremental", "affected", "full", "none"}
+    assert set(outcome["strategies"]) == {"incremental", "affected", "none"}
