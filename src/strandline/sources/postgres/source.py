@@ -24,8 +24,10 @@ from strandline.sources.postgres.faults import explained, is_transient
 from strandline.sources.postgres.introspect import all_tables, named_tables
 from strandline.sources.postgres.jdbc import jdbc_options
 from strandline.sources.postgres.lsn import format_lsn
+from strandline.sources.postgres.marks import difference, marks
+from strandline.sources.postgres.pages import CTID, heaps, page_ranges
 from strandline.sources.postgres.retry import PATIENCE, retrying
-from strandline.sources.postgres.tables import PgColumn, PgTable, identity_problem, key_of
+from strandline.sources.postgres.tables import PgColumn, PgTable, identifier, identity_problem, key_of
 from strandline.sources.postgres.types import ColumnType, Unsupported, mapping
 from strandline.sources.postgres.visibility import Visible
 from strandline.sources.protocol import (
@@ -45,16 +47,12 @@ from strandline.sql.names import choices, twice
 
 T = TypeVar("T")
 
-PAGES_AT_ONCE = 16_384
-"""Pages of 8 kB that one task of a first copy reads."""
-
 FETCHED_AT_ONCE = "10000"
 """Rows that a task of a first copy holds."""
 
 GIVEN_UP_FOR = 10.0
 """Seconds for which a server that did not answer for as long as we have patience is taken to be down."""
 
-CTID = "__ctid"
 
 _LEFT_OUT = ("UNKNOWN_TABLE", "SOURCE_TABLE_UNUSABLE")
 
@@ -299,8 +297,8 @@ class PostgresSource:
             row = connection.execute("SELECT pg_export_snapshot(), pg_current_snapshot()::text").fetchone()
             assert row is not None
             exported, seen = row
-            details = _noted(connection, described, self.publication)
-            shown = [f"{types[name].read(_quoted(name))} AS {_quoted(name)}" for name in columns]
+            details = marks(connection, described, self.publication)
+            shown = [f"{types[name].read(identifier(name))} AS {identifier(name)}" for name in columns]
             first = (
                 f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT '{exported}'; "
             )
@@ -312,9 +310,9 @@ class PostgresSource:
             rows = [
                 Rows(
                     {**shared, "dbtable": f"(SELECT {', '.join([*shown, f'ctid AS {CTID}'])} FROM {place}) AS t"},
-                    _page_ranges(pages),
+                    page_ranges(pages),
                 )
-                for place, pages in _heaps(connection, described)
+                for place, pages in heaps(connection, described)
             ]
             yield Baseline(tuple(rows), seen, details)
 
@@ -331,35 +329,11 @@ class PostgresSource:
         return {name: column.parse for name, column in self._columns(table, self._table(table)).items()}
 
     def changed_since(self, noted: Mapping[str, Wanted]) -> Mapping[str, Reason]:
-        """Which tables are others than before, or had values changed by something that the log does not tell.
-
-        ``ALTER COLUMN ... TYPE ... USING`` writes all rows anew without a word in the log; it leaves a new file and a
-        new description of the column. Dropping a column and adding another of its name leaves another number.
-        """
+        """Which tables are others than before, or had values changed by something that the log does not tell."""
         described = {name: table for name, table in self.described_tables().items() if name in noted}
-        now = self._asked(lambda c: {name: _noted(c, table, self.publication) for name, table in described.items()})
-        found = {name: self._changed(name, table, noted[name], now[name]) for name, table in described.items()}
+        now = self._asked(lambda c: {name: marks(c, table, self.publication) for name, table in described.items()})
+        found = {name: difference(f"{self.name}.{name}", noted[name], now[name]) for name in described}
         return {name: reason for name, reason in found.items() if reason is not None}
-
-    def _changed(self, table: str, described: PgTable, noted: Wanted, now: Mapping[str, Json]) -> Reason | None:
-        label = f"{self.name}.{table}"
-        if now["oid"] != noted.details["oid"]:
-            return Reason("SOURCE_TABLE_REPLACED", f"{label} was dropped and made anew")
-        if now["published"] != noted.details["published"]:
-            text = f"publication {self.publication} was altered, or did not have {label} for a while"
-            return Reason("SOURCE_TABLE_REWRITTEN", text)
-        then_columns, now_columns = _by_name(noted.details), _by_name(now)
-        for name in noted.columns:
-            if _number(now_columns, name) != _number(then_columns, name):
-                return Reason("SOURCE_TABLE_REWRITTEN", f"another column of {label} is called {name} now")
-        if now["partitions"] != noted.details["partitions"]:
-            # The log tells of rows that come and go through the root, not of those that come and go with a partition.
-            return Reason("SOURCE_TABLE_REWRITTEN", f"a partition of {label} was added, removed, emptied or rewritten")
-        rewritten = now["filenode"] != noted.details["filenode"]
-        altered = [name for name in noted.columns if now_columns.get(name) != then_columns.get(name)]
-        if rewritten and altered:
-            return Reason("SOURCE_TABLE_REWRITTEN", f"{label} was rewritten when {', '.join(altered)} was altered")
-        return None
 
     def check(self) -> None:
         """Raise the first finding that is not as it must be, with all that is to be done."""
@@ -509,62 +483,3 @@ def _snapshot(connection: Connection[Any]) -> str:
     row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
     assert row is not None
     return str(row[0])
-
-
-def _noted(connection: Connection[Any], table: PgTable, publication: str) -> dict[str, Json]:
-    """What tells whether a table, its files, its columns or its place in the publication are others than before."""
-    row = connection.execute(
-        "SELECT c.oid::bigint, c.relfilenode::bigint, (SELECT json_object_agg(a.attname, json_build_array(a.attnum, "
-        "a.atttypid::bigint, a.xmin::text::bigint)) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 "
-        "AND NOT a.attisdropped), (SELECT coalesce(json_object_agg(p.oid, p.relfilenode::bigint), '{}') "
-        "FROM pg_class p WHERE p.oid = ANY(%s::oid[])), (SELECT json_build_array(p.oid::bigint, p.xmin::text::bigint, "
-        "r.oid::bigint, r.xmin::text::bigint) FROM pg_publication p LEFT JOIN pg_publication_rel r "
-        "ON r.prpubid = p.oid AND r.prrelid = c.oid WHERE p.pubname = %s) FROM pg_class c WHERE c.oid = %s",
-        (list(table.partition_oids), publication, table.oid),
-    ).fetchone()
-    oid, filenode, columns, partitions, published = row or (0, 0, {}, {}, None)
-    return {
-        "oid": oid,
-        "filenode": filenode,
-        "columns": columns,
-        "partitions": partitions,
-        "published": published,
-    }
-
-
-def _by_name(details: Mapping[str, Json]) -> dict[str, Any]:
-    columns = details["columns"]
-    assert isinstance(columns, dict)
-    return columns
-
-
-def _number(columns: Mapping[str, Any], name: str) -> Any:
-    """Which column of its table has the name; a number that is never used again."""
-    return columns.get(name, [None])[0]
-
-
-def _heaps(connection: Connection[Any], table: PgTable) -> list[tuple[str, int]]:
-    """The tables that hold the rows, each with its size in pages."""
-    oids = [(part.quoted, part.oid) for part in table.partitions] if table.kind == "p" else [(table.quoted, table.oid)]
-    heaps = []
-    for quoted, oid in oids:
-        row = connection.execute(
-            "SELECT pg_relation_size(%s::oid) / current_setting('block_size')::bigint", (oid,)
-        ).fetchone()
-        assert row is not None
-        heaps.append((f"ONLY {quoted}", int(row[0] or 0)))
-    return heaps
-
-
-def _page_ranges(pages: int) -> tuple[str, ...]:
-    """Conditions that part a table by where its rows lie; the last has no end, for the table may have grown."""
-    starts = list(range(0, max(pages, 1), PAGES_AT_ONCE))
-    ranges = []
-    for number, start in enumerate(starts):
-        until = f" AND {CTID} < '({starts[number + 1]},0)'" if number + 1 < len(starts) else ""
-        ranges.append(f"{CTID} >= '({start},0)'{until}")
-    return tuple(ranges)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

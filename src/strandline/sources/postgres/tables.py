@@ -45,7 +45,7 @@ class PgColumn:
     @property
     def quoted(self) -> str:
         """The name for use in SQL."""
-        return '"' + self.name.replace('"', '""') + '"'
+        return identifier(self.name)
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,11 @@ class PgTable:
     def partition_oids(self) -> tuple[int, ...]:
         """The partitions that hold rows."""
         return tuple(partition.oid for partition in self.partitions)
+
+
+def identifier(name: str) -> str:
+    """A name for use in PostgreSQL's SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def key_of(table: PgTable) -> tuple[str, ...]:
