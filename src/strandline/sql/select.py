@@ -152,8 +152,7 @@ class SelectCompiler:
             raise Uncovered("CLAUSE", "BY NAME is not maintained incrementally")
         only(tree, "with_", "this", "expression", "distinct", *_ordered(tree, self.query))
         inner = _with_ctes(tree, ctes)
-        both = self._side_by_side([tree.this, tree.expression], inner)
-        assert isinstance(both, UnionAll)
+        both = self._side_by_side([bare(self._plan(side, inner)) for side in (tree.this, tree.expression)])
         sides = tuple(
             Project(
                 side,
@@ -177,13 +176,15 @@ class SelectCompiler:
             times = Call("case", (Call("<", (first, second)), first, second))
         return replace(shape, body=UnionAll(sides), partials=counts, times=times)
 
-    def _side_by_side(self, trees: Sequence[exp.Expr], ctes: Ctes) -> Plan:
-        sides = [bare(self._plan(side, ctes)) for side in trees]
+    def _side_by_side(self, sides: Sequence[Plan]) -> UnionAll:
+        """All rows of all sides, under the names of the first, in types that hold the values of each."""
         labels = unique(names(sides[0].columns))
         union = UnionAll(tuple(relabelled(side, labels) for side in sides))
-        if len({tuple(c.type for c in side.columns) for side in sides}) == 1:
-            return union
-        return renamed(union, self._analyse(render(union, lambda scan: empty_select(scan.fields))))
+        if len({tuple(c.type for c in side.columns) for side in sides}) > 1:
+            wider = renamed(union, self._analyse(render(union, lambda scan: empty_select(scan.fields))))
+            assert isinstance(wider, UnionAll)
+            return wider
+        return union
 
     def _union(self, tree: exp.Expr, ctes: Ctes) -> Plan:
         if isinstance(tree, exp.Subquery):
@@ -196,12 +197,7 @@ class SelectCompiler:
         inner = _with_ctes(tree, ctes)
         sides = [bare(self._plan(side, inner)) for side in (tree.this, tree.expression)]
         parts = [part for side in sides for part in (side.inputs if isinstance(side, UnionAll) else (side,))]
-        labels = unique(names(parts[0].columns))
-        union = UnionAll(tuple(relabelled(part, labels) for part in parts))
-        if len({tuple(c.type for c in part.columns) for part in parts}) == 1:
-            return union
-        wider = self._analyse(render(union, lambda scan: empty_select(scan.fields)))
-        return renamed(union, wider)
+        return self._side_by_side(parts)
 
     def _select(self, tree: exp.Select, outer: Ctes) -> Shape:
         only(
@@ -295,6 +291,10 @@ class SelectCompiler:
         inner, shape = self._aggregate(tree, outer, ctes)
         if inner.correlated:
             raise Uncovered("SUBQUERY", "a subquery in HAVING reads columns of the outer query")
+        return self._row_of(shape)
+
+    def _row_of(self, shape: Shape) -> tuple[Plan, Scalar]:
+        """The one row of an aggregate, from a hidden block, and its value."""
         alias, plan = self._alias("scalar"), self._hidden_block(shape)
         name = f"{alias}.{names(plan.columns)[0]}"
         return relabelled(plan, (name,)), Col(name)
@@ -335,9 +335,8 @@ class SelectCompiler:
         inner, shape = self._aggregate(tree, outer, ctes)
         assert shape.partials is not None
         if not inner.correlated:
-            alias, plan = self._alias("scalar"), self._hidden_block(shape)
-            name = f"{alias}.{names(plan.columns)[0]}"
-            return Join((body, relabelled(plan, (name,))), ()), Col(name)
+            row, value = self._row_of(shape)
+            return Join((body, row), ()), value
         keys, rest = matching(inner.correlated, body, inner.body)
         if rest or not keys:
             raise Uncovered("SUBQUERY", "a scalar subquery meets the outer query otherwise than by equal values")
