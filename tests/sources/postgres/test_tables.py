@@ -84,7 +84,7 @@ ANALYZE counted;
 def owner(server: PostgresServer) -> Iterator[Connection[Any]]:
     """The owner of the tables."""
     with psycopg.connect(server.dsn_for(SUPERUSER, server.password), autocommit=True) as maker:
-        maker.execute("CREATE ROLE nobody_much LOGIN PASSWORD 'secret'")
+        maker.execute("CREATE ROLE onlooker LOGIN PASSWORD 'secret'")
         maker.execute("CREATE DATABASE tables")
     with psycopg.connect(server.dsn_for(SUPERUSER, server.password, "tables"), autocommit=True) as connection:
         connection.execute(DDL.encode())
@@ -94,7 +94,7 @@ def owner(server: PostgresServer) -> Iterator[Connection[Any]]:
 @pytest.fixture(scope="module")
 def guest(server: PostgresServer, owner: Connection[Any]) -> Iterator[Connection[Any]]:
     """Somebody who may connect, and no more."""
-    with psycopg.connect(server.dsn_for("nobody_much", "secret", "tables"), autocommit=True) as connection:
+    with psycopg.connect(server.dsn_for("onlooker", "secret", "tables"), autocommit=True) as connection:
         yield connection
 
 
@@ -251,7 +251,7 @@ def test_a_generated_column_that_is_not_published_makes_no_key() -> None:
         ("unlogged", "is unlogged; only logged tables are in the log; ALTER TABLE public.unlogged SET LOGGED."),
         ("days_2024_1", "is a partition of days; the log has its changes as that table's; name days."),
         ("parent", r"shows the rows of tables that inherit from it \(child\), and the log has them apart;"),
-        ("hidden", "hides rows of public.hidden from nobody_much, .*; ALTER ROLE nobody_much BYPASSRLS"),
+        ("hidden", "hides rows of public.hidden from onlooker, .*; ALTER ROLE onlooker BYPASSRLS"),
     ],
 )
 def test_a_table_whose_changes_the_log_does_not_have_is_refused(

@@ -39,12 +39,12 @@ def marks(connection: Connection[Any], table: PgTable, publication: str) -> dict
     }
 
 
-def difference(label: str, noted: Wanted, now: Mapping[str, Json]) -> Reason | None:
+def difference(label: str, publication: str, noted: Wanted, now: Mapping[str, Json]) -> Reason | None:
     """Why the table called *label* has to be read anew, if the marks that were noted of it are others *now*."""
     if now["oid"] != noted.details["oid"]:
         return Reason("SOURCE_TABLE_REPLACED", f"{label} was dropped and made anew")
     if now["published"] != noted.details["published"]:
-        text = f"the publication was altered, or did not have {label} for a while"
+        text = f"publication {publication} was altered, or did not have {label} for a while"
         return Reason("SOURCE_TABLE_REWRITTEN", text)
     then_columns, now_columns = _by_name(noted.details), _by_name(now)
     for name in noted.columns:

@@ -332,7 +332,9 @@ class PostgresSource:
         """Which tables are others than before, or had values changed by something that the log does not tell."""
         described = {name: table for name, table in self.described_tables().items() if name in noted}
         now = self._asked(lambda c: {name: marks(c, table, self.publication) for name, table in described.items()})
-        found = {name: difference(f"{self.name}.{name}", noted[name], now[name]) for name in described}
+        found = {
+            name: difference(f"{self.name}.{name}", self.publication, noted[name], now[name]) for name in described
+        }
         return {name: reason for name, reason in found.items() if reason is not None}
 
     def check(self) -> None:
