@@ -49,6 +49,17 @@ OTHER_AGGREGATES = _words(
     """
 )
 
+LOOSE = _words(
+    """
+    any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list
+    collect_set count_min_sketch first first_value histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint
+    kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float last
+    last_value listagg max_by min_by mode percentile_approx string_agg theta_intersection_agg theta_sketch_agg
+    theta_union_agg
+    """
+)
+"""Aggregates whose value may depend on the order in which rows come."""
+
 GENERATORS = _words(
     """
     explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple window session_window
@@ -91,3 +102,10 @@ def is_aggregate(query: Query, node: exp.Expr) -> bool:
     """Whether *node* calls an aggregate function."""
     name = function_name(query, node)
     return name is not None and name in DECOMPOSED | RECOMPUTED | OTHER_AGGREGATES
+
+
+def loose_aggregates(query: Query, node: exp.Expr) -> list[str]:
+    """What is to be said of the aggregates in an expression whose value depends on the order of rows."""
+    found = [function_name(query, part) for part in node.walk(prune=lambda n: isinstance(n, exp.Query | exp.Window))]
+    names = dict.fromkeys(name for name in found if name in LOOSE)
+    return [f"the value of {name}() depends on the order of rows" for name in names]

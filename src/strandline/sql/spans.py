@@ -63,6 +63,9 @@ class _SpannedParser(SparkParser):
             node.meta["name_span"] = (self._tokens[start].start, self._tokens[self._index - 1].end + 1)
         return node
 
+    def _parse_named_window(self) -> Any:
+        return self._spanned(super()._parse_named_window)
+
     def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
         return self._spanned(super()._parse_select, *args, **kwargs)
 
