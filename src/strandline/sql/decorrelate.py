@@ -7,6 +7,7 @@ rows outside are joined with those groups: a missing group is an empty answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -199,9 +200,8 @@ class Decorrelator:
         values: dict[str, Scalar] = {}
         for partial in partials:
             column = Col(f"{scan.alias}.{partial.name}")
-            if partial.kind == "opaque" and _something_of_nothing(partial):
-                raise Uncovered("SUBQUERY", "this aggregate over no rows is not NULL")
-            values[partial.name] = Call("coalesce", (column, Lit(0))) if partial.invertible else column
+            nothing = Lit(0) if partial.invertible else _of_nothing(partial)
+            values[partial.name] = column if nothing is None else Call("coalesce", (column, nothing))
         return OuterJoin(body, scan, pairs), values
 
     def _inner(self, tree: exp.Expr, outer: Scope) -> Inner:
@@ -261,10 +261,15 @@ def _listed(values: Sequence[Scalar], plan: Plan) -> str:
     return ", ".join(f"{scalar_sql(value, at)} AS {quoted(f'v{n}')}" for n, value in enumerate(values))
 
 
-_NOT_NULL_OVER_NOTHING = ("count", "collect", "array_agg", "approx_count", "regr_count", "bit", "histogram")
-
-
-def _something_of_nothing(partial: Partial) -> bool:
-    """Whether an aggregate that is kept as text is something else than NULL over no rows."""
+def _of_nothing(partial: Partial) -> Scalar | None:
+    """What an aggregate that is kept as text gives for no rows, if that is not NULL."""
     text = partial.argument.fragments[0] if isinstance(partial.argument, Text) else ""
-    return isinstance(text, str) and text.strip().lower().startswith(_NOT_NULL_OVER_NOTHING)
+    word = re.match(r"\s*`?(\w+)", text) if isinstance(text, str) else None
+    name = word[1].lower() if partial.kind == "opaque" and word else ""
+    if name in ("count", "approx_count_distinct", "regr_count"):
+        return Lit(0)
+    if name in ("collect_list", "collect_set", "array_agg"):
+        return Text((f"CAST(array() AS {partial.column.type})",))
+    if name.startswith(("bitmap", "histogram", "count_min", "hll", "kll", "theta", "approx_top_k")):
+        raise Uncovered("SUBQUERY", f"{name}() over no rows is not NULL")
+    return None

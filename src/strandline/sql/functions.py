@@ -29,14 +29,24 @@ NON_DETERMINISTIC = _words(
 DECOMPOSED = frozenset({"count", "sum", "avg", "mean", "min", "max"})
 """Aggregates that are stored as partial aggregates."""
 
-RECOMPUTED = _words(
+COUNTED = _words("any bool_and bool_or count_if every some")
+"""Aggregates over truth values: counts of those that are true or false tell them."""
+
+SPREAD = _words("std stddev stddev_pop stddev_samp var_pop var_samp variance")
+"""Aggregates that the sums of values and of their squares tell, where these are exact."""
+
+RECOMPUTED = (
+    COUNTED
+    | SPREAD
+    | _words(
+        """
+    bit_and bit_or bit_xor corr covar_pop covar_samp kurtosis median percentile regr_avgx regr_avgy regr_count
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness try_avg try_sum
     """
-    any bit_and bit_or bit_xor bool_and bool_or corr count_if covar_pop covar_samp every kurtosis median
-    percentile regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
-    skewness some std stddev stddev_pop stddev_samp try_avg try_sum var_pop var_samp variance
-    """
+    )
 )
-"""Aggregates that do not depend on the order of rows and are computed anew for the groups that changed."""
+"""Aggregates that do not depend on the order of rows; but for the first two kinds, and DECOMPOSED, groups that changed
+are computed anew."""
 
 OTHER_AGGREGATES = _words(
     """

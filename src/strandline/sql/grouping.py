@@ -12,7 +12,15 @@ from strandline.algebra.scalar import Col, Scalar, transform
 from strandline.algebra.schema import Column, Schema
 from strandline.sql.aggregates import Measure, Partials
 from strandline.sql.coverage import Uncovered, check_comparable, check_expression, check_matchable
-from strandline.sql.functions import DECOMPOSED, OTHER_AGGREGATES, RECOMPUTED, function_name, is_aggregate
+from strandline.sql.functions import (
+    COUNTED,
+    DECOMPOSED,
+    OTHER_AGGREGATES,
+    RECOMPUTED,
+    SPREAD,
+    function_name,
+    is_aggregate,
+)
 from strandline.sql.grouping_sets import SET, Expanded, grouping_sets
 from strandline.sql.names import places, quoted
 from strandline.sql.render import scalar_sql
@@ -273,7 +281,7 @@ class Grouping:
         text = self._inner(node)
         argument: Scalar | None = None
         arguments = _arguments(call)
-        if name in DECOMPOSED and not distinct and len(arguments) == 1:
+        if name in DECOMPOSED | COUNTED | SPREAD and not distinct and len(arguments) == 1:
             if not isinstance(arguments[0], exp.Star):
                 argument = self._inner(arguments[0])
         elif distinct or name in RECOMPUTED or name in DECOMPOSED or name in OTHER_AGGREGATES:

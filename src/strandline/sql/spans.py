@@ -103,6 +103,11 @@ def parse_query(text: str, tokens: list[Token], file: str) -> exp.Query:
         raise SqlError(
             "SQL_SYNTAX", "the query is nested too deeply; cut it into several views.", origin=Origin(file)
         ) from error
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
+        # The parser's own way with calls that lack an argument.
+        raise SqlError(
+            "SQL_SYNTAX", "the query cannot be parsed; see that no argument is missing.", origin=Origin(file)
+        ) from error
     queries = [tree for tree in trees if tree is not None]
     if len(queries) != 1 or not isinstance(queries[0], exp.Query):
         found = type(queries[0]).__name__.upper() if queries else "nothing"
