@@ -47,8 +47,8 @@ class Algorithm(ABC, Generic[State]):
         """The bags that ``Install`` keeps, and what they hold at first, over the relations."""
         return {VIEW: self.view.plan}
 
-    def held(self) -> Mapping[str, Plan]:
-        """Bags on the way to the view, under the names that the literature has for them."""
+    def held(self) -> Mapping[str, Plan | None]:
+        """Bags on the way to the view, under the names that the literature has for them; None is the empty bag."""
         return {}
 
     def _require(self) -> None:

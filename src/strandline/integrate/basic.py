@@ -1,4 +1,4 @@
-"""Basic (seed 000, Algorithm 5.1): each update is a query, each answer is added.
+"""Basic (Zhuge et al., Algorithm 5.1): each update is a query, each answer is added.
 
 It keeps no level: an answer has seen later updates, and their own queries count them again. Kept for teaching and
 tests.

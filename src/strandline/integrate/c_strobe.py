@@ -1,4 +1,4 @@
-"""C-Strobe (after seed 002, section 3.2, and the paper it cites): several sources, keys in the view, complete.
+"""C-Strobe (after Wang et al., section 3.2, and the paper it cites): several sources, keys in the view, complete.
 
 One update at a time. An insert tours the other relations; what concurrent updates did to its answer is undone: rows
 that show a key of theirs are dropped, and for every concurrent delete a further query asks what the deleted rows would
@@ -119,7 +119,7 @@ class CStrobe(Algorithm[CStrobeState]):
         return (update for update in self.state.queue[1:] if relation in update.relations)
 
     def _untouched(self, place: int, deleted: Bag, earlier: list[Bag]) -> Plan:
-        """The rows of *deleted* that were there at the current update: no concurrent update touched their key before."""
+        """The rows of *deleted* that were there at the current update: nobody touched their keys in between."""
         scan = self.view.scans[place]
         rows: Plan = self.view.scan(place, deleted)
         keys = tuple(column_of(scan, name) for name in scan.key)

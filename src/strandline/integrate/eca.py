@@ -1,4 +1,4 @@
-"""ECA, eager compensation (seed 000, Algorithm 5.2): strong, one source.
+"""ECA, eager compensation (Zhuge et al., Algorithm 5.2): strong, one source.
 
 Each update's query takes off what that update adds to the answers that are still to come:
 ``Q_i = V<U_i> - sum of Q_j<U_i>`` over the unanswered queries, because ``Q[before] = Q[after] - Q<U>[after]`` (Lemma
@@ -37,7 +37,7 @@ def compensation(term: Term, update: Update) -> Sum:
 
 
 class Eca(Algorithm[EcaState]):
-    """With *split*, terms without a relation are evaluated here; without it they are asked for, as seed 000 prints."""
+    """With *split*, terms without a relation are evaluated here; without it they are asked for, as printed."""
 
     name: ClassVar[str] = "eca"
     promises: ClassVar[Consistency | None] = "STRONG"
@@ -52,9 +52,8 @@ class Eca(Algorithm[EcaState]):
     def start(self) -> EcaState:
         return EcaState()
 
-    def held(self) -> Mapping[str, Plan]:
-        collect = total(self.state.collect)
-        return {} if collect is None else {"COLLECT": collect}
+    def held(self) -> Mapping[str, Plan | None]:
+        return {"COLLECT": total(self.state.collect)}
 
     def on_update(self, update: Update) -> Messages:
         terms = substitute_now(Term(self.view.plan), update.changes)

@@ -1,4 +1,4 @@
-"""ECA-Key (seed 000, section 5.4), repaired: strong, one source, a key of every relation in the view.
+"""ECA-Key (Zhuge et al., section 5.4), repaired: strong, one source, a key of every relation in the view.
 
 The view is then a set. A delete is done here, by the key that the view shows; an insert is asked for without
 compensation, and duplicates are ignored. As printed it is not strong: a tuple that is inserted and then deleted while
@@ -64,7 +64,7 @@ class EcaKey(Algorithm[EcaKeyState]):
     def start(self) -> EcaKeyState:
         return EcaKeyState()
 
-    def held(self) -> Mapping[str, Plan]:
+    def held(self) -> Mapping[str, Plan | None]:
         return {"COLLECT": bag(self.state.collect, self.view.columns)}
 
     def on_update(self, update: Update) -> Messages:
@@ -112,7 +112,7 @@ class EcaKey(Algorithm[EcaKeyState]):
 
 
 class EcaKeyAsPrinted(EcaKey):
-    """Without pending deletes, as seed 000 prints it: for teaching and tests."""
+    """Without pending deletes, as Zhuge et al. prints it: for teaching and tests."""
 
     name: ClassVar[str] = "eca-key-as-printed"
     promises: ClassVar[Consistency | None] = None

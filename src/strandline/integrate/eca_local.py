@@ -1,6 +1,6 @@
-"""ECA-Local (seed 000, section 5.5): updates that view and update alone decide are done here, others by queries.
+"""ECA-Local (Zhuge et al., section 5.5): updates that view and update alone decide are done here, others by queries.
 
-The seed leaves the details open. This is tagged LCA in which a local update asks for nothing of its own. It still
+The paper leaves the details open. This is tagged LCA in which a local update asks for nothing of its own. It still
 compensates the queries that are open, and it waits for its turn, so that it meets the view as it was just before it.
 Complete, one source.
 """

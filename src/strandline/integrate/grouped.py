@@ -1,7 +1,7 @@
-"""Groups of sources with auxiliary views (seed 002, sections 4.3, 4.4 and 5.2): complete in order of arrival.
+"""Groups of sources with auxiliary views (Wang et al., sections 4.3, 4.4 and 5.2): complete in order of arrival.
 
 An update is swept inside its group only; the rest is joined from the auxiliary views, here. One update at a time, as
-SWEEP; that is what the seed calls locking the other auxiliary views. A group of one source sends no query at all.
+SWEEP; that is what the paper calls locking the other auxiliary views. A group of one source sends no query at all.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Grouped(Algorithm[GroupedState]):
     def kept(self) -> Mapping[Bag, Plan]:
         return {**super().kept(), **self.groups.kept()}
 
-    def held(self) -> Mapping[str, Plan]:
+    def held(self) -> Mapping[str, Plan | None]:
         running = self.state.order[0] if self.state.order else 0
         tour, view = self.state.groups[running].tour, self.groups.views[running]
         return {} if tour is None else {"T": bag(tour.partial, columns(view, tour.joined))}

@@ -1,4 +1,4 @@
-"""A view cut into groups of relations, each with a materialized auxiliary view (seed 002, section 4.3)."""
+"""A view cut into groups of relations, each with a materialized auxiliary view (Wang et al., section 4.3)."""
 
 from __future__ import annotations
 

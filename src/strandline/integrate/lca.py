@@ -1,10 +1,10 @@
-"""LCA, lazy compensation (seed 000, section 5.2): complete, one source.
+"""LCA, lazy compensation (Zhuge et al., section 5.2): complete, one source.
 
 The queries are those of ECA, but each term is tagged with the update whose effect it helps to compute, and answers come
 back by tag. ``DELTA_i`` is whole when no open query has a part with tag *i*; then it is exactly what update *i* did to
 the view, and is installed alone, in order. Each compensation fixes one more relation, so an update is settled after at
-most n - 1 rounds: it never starves. Seed 000 gives the idea in one sentence; tagging is the reading that costs no more
-messages than ECA.
+most n - 1 rounds: it never starves. The paper gives the idea in one sentence; tagging is the reading of it that costs
+no more messages than ECA.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ class Lca(Algorithm[LcaState]):
     def start(self) -> LcaState:
         return LcaState()
 
-    def held(self) -> Mapping[str, Plan]:
-        known = {f"DELTA_{each.update.number}": total(each.delta) for each in self.state.queue}
-        return {name: plan for name, plan in known.items() if plan is not None}
+    def held(self) -> Mapping[str, Plan | None]:
+        return {f"DELTA_{each.update.number}": total(each.delta) for each in self.state.queue}
 
     def on_update(self, update: Update) -> Messages:
         parts: dict[str, Sum] = {str(update.number): self._asked(update)}

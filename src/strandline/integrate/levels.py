@@ -1,8 +1,8 @@
-"""The checker: which levels of consistency a history of view states has (seed 000, section 3.1; seed 002, section 3).
+"""The checker: which levels of consistency a history has (Zhuge et al., section 3.1; Wang et al., section 3).
 
 A history is the view computed on each state of the sources, in order, and the view as it was shown, in order; both
 begin with the same state. Any values with equality will do. Levels are checked by order-preserving maps: the literal
-definitions of seed 000, by pairs and by value, let histories pass that its prose does not.
+definitions of Zhuge et al., by pairs and by value, let histories pass that its prose does not.
 """
 
 from __future__ import annotations
@@ -43,48 +43,44 @@ class Verdict:
         return order.index(self.reached) >= order.index(promised)
 
 
-def check(source: Sequence[T], shown: Sequence[T]) -> Verdict:
-    """The levels of a history in which the states of the sources have one order.
+def check(source: Sequence[T], shown: Sequence[T], show: Callable[[T], str] = str) -> Verdict:
+    """The levels of a history in which the states of the sources have one order; *show* writes states in witnesses.
 
     For several sources that is the order in which updates arrived at the warehouse, or a global order of commits.
     """
+    alien = next((number for number, state in enumerate(shown) if state not in source), None)
     witnesses: dict[Level, str | None] = {
-        "convergence": _convergence(source[-1], shown[-1]),
-        "weak": next(
-            (f"state {i}, {w}, is no state of the source" for i, w in enumerate(shown) if w not in source), None
-        ),
-        "consistency": _unplaced(source, shown),
+        "convergence": _convergence(source[-1], shown[-1], show),
+        "weak": None if alien is None else f"state {alien}, {show(shown[alien])}, is no state of the source",
+        "consistency": _unplaced(source, shown, show),
     }
     witnesses["strong"] = witnesses["consistency"] or witnesses["convergence"]
-    witnesses["complete"] = witnesses["strong"] or _unpaired(source, shown)
+    witnesses["complete"] = witnesses["strong"] or _unpaired(source, shown, show)
     return _verdict(witnesses)
 
 
-def _convergence(last: T, shown: T) -> str | None:
-    return None if shown == last else f"the last state is {shown}, and the source's last is {last}"
+def _convergence(last: T, shown: T, show: Callable[[T], str]) -> str | None:
+    return None if shown == last else f"the last state is {show(shown)}, and the source's last is {show(last)}"
 
 
-def _unplaced(source: Sequence[T], shown: Sequence[T]) -> str | None:
+def _unplaced(source: Sequence[T], shown: Sequence[T], show: Callable[[T], str]) -> str | None:
     """The first shown state that cannot be placed after those before it."""
     at = 0
     for number, state in enumerate(shown):
         found = next((place for place in range(at, len(source)) if source[place] == state), None)
         if found is None:
-            return f"state {number}, {state}, is no state of the source from its {at}th on, which was reached before"
+            return f"state {number}, {show(state)}, is not among the source's states from {at} on, reached before it"
         at = found
     return None
 
 
-def _unpaired(source: Sequence[T], shown: Sequence[T]) -> str | None:
-    """The first state on either side that the other does not show in its turn."""
+def _unpaired(source: Sequence[T], shown: Sequence[T], show: Callable[[T], str]) -> str | None:
+    """The first state of the source that is not shown in its turn, given that all shown ones can be placed."""
     theirs, ours = list(_changes(source)), list(_changes(shown))
-    for (place, wanted), (_, found) in zip(theirs, ours, strict=False):
-        if wanted != found:
-            return f"the source's state {place}, {wanted}, is never shown"
-    if len(theirs) > len(ours):
-        place, wanted = theirs[len(ours)]
-        return f"the source's state {place}, {wanted}, is never shown"
-    return f"state {ours[len(theirs)][0]} is shown once more" if len(ours) > len(theirs) else None
+    for number, (place, wanted) in enumerate(theirs):
+        if number >= len(ours) or ours[number][1] != wanted:
+            return f"the source's state {place}, {show(wanted)}, is never shown"
+    return None
 
 
 def _changes(states: Sequence[T]) -> Iterator[tuple[int, T]]:
@@ -92,35 +88,37 @@ def _changes(states: Sequence[T]) -> Iterator[tuple[int, T]]:
     return ((n, state) for n, state in enumerate(states) if n == 0 or state != states[n - 1])
 
 
-def check_vectors(view_at: Callable[[Vector], T], last: Vector, shown: Sequence[T]) -> Verdict:
+def check_vectors(
+    view_at: Callable[[Vector], T], last: Vector, shown: Sequence[T], show: Callable[[T], str] = str
+) -> Verdict:
     """The levels for several sources whose transactions have no common order.
 
     A state is a vector: how many transactions of each source it has, up to *last*. Any interleaving that keeps each
-    source's own order counts. As in seed 002, every level contains convergence; plain consistency is strong without it.
+    source's own order counts. As in Wang et al. every level contains convergence; consistency is strong without it.
     """
     states = {vector: view_at(vector) for vector in product(*(range(n + 1) for n in last))}
-    missing = next(
-        (f"state {i}, {w}, is no state of the sources" for i, w in enumerate(shown) if w not in states.values()), None
-    )
-    convergence = _convergence(states[last], shown[-1])
+    there = list(states.values())
+    alien = next((number for number, state in enumerate(shown) if state not in there), None)
+    convergence = _convergence(states[last], shown[-1], show)
+    missing = None if alien is None else f"state {alien}, {show(shown[alien])}, is no state of the sources"
     witnesses: dict[Level, str | None] = {
         "convergence": convergence,
         "weak": missing or convergence,
-        "consistency": _no_front(states, shown),
+        "consistency": _no_front(states, shown, show),
     }
     witnesses["strong"] = witnesses["consistency"] or convergence
     witnesses["complete"] = witnesses["strong"] or _no_path(states, last, shown)
     return _verdict(witnesses)
 
 
-def _no_front(states: Mapping[Vector, T], shown: Sequence[T]) -> str | None:
+def _no_front(states: Mapping[Vector, T], shown: Sequence[T], show: Callable[[T], str]) -> str | None:
     """Search for vectors, each at least the one before, on which the view is what was shown."""
     front: list[Vector] | None = None
     for number, state in enumerate(shown):
         at = [vector for vector, value in states.items() if value == state]
         front = [v for v in at if front is None or any(all(a <= b for a, b in zip(f, v, strict=True)) for f in front)]
         if not front:
-            return f"state {number}, {state}, is no state of the sources after those shown before"
+            return f"state {number}, {show(state)}, is no state of the sources after those shown before"
     return None
 
 

@@ -61,9 +61,14 @@ class Memory:
         """The rows of the view."""
         return self.kept[VIEW]
 
+    def waiting(self) -> list[Sent]:
+        """The queries that are sent and not answered, in order."""
+        return list(self._open.values())
+
     def held(self) -> dict[str, SignedBag]:
         """The bags on the way to the view."""
-        return {name: evaluate(plan, self._rows) for name, plan in self.algorithm.held().items()}
+        found = self.algorithm.held()
+        return {name: SignedBag() if plan is None else self._value(plan) for name, plan in found.items()}
 
     def update(self, source: str, sequence: int, deltas: Rows) -> list[Sent]:
         """Transaction *sequence* of *source* has come: what is sent because of it."""

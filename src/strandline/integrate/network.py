@@ -54,7 +54,7 @@ class Site:
 
 @dataclass
 class Traffic:
-    """What went over the network; bytes are those of rows, before plus and minus cancel (seed 000, section 6)."""
+    """What went over the network; bytes are those of rows, before plus and minus cancel (Zhuge et al., section 6)."""
 
     queries: int = 0
     answers: int = 0

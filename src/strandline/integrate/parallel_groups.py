@@ -1,8 +1,8 @@
-"""Groups that sweep at the same time (seed 002, section 5.1): complete in order of arrival.
+"""Groups that sweep at the same time (Wang et al., section 5.1): complete in order of arrival.
 
 Phase 1: each group runs SWEEP on its own updates; it never reads its auxiliary view, which may lag behind. Phase 2:
-finished effects are combined in order of arrival, one after another. (The seed leaves open when phase 2 runs. Combining
-whatever is ready is right only for an order of the warehouse's own making; in order of arrival costs nothing.)
+finished effects are combined in order of arrival, one after another. (The paper leaves open when phase 2 runs.
+Combining whatever is ready is right only for an order of the warehouse's own making; arrival order costs nothing.)
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ParallelGroups(Algorithm[ParallelState]):
     def kept(self) -> Mapping[Bag, Plan]:
         return {**super().kept(), **self.groups.kept()}
 
-    def held(self) -> Mapping[str, Plan]:
+    def held(self) -> Mapping[str, Plan | None]:
         tours = [(k, s.tour) for k, s in enumerate(self.state.groups)]
         views = self.groups.views
         return {f"T_{k + 1}": bag(t.partial, columns(views[k], t.joined)) for k, t in tours if t is not None}

@@ -1,4 +1,4 @@
-"""Which sources go into one group (seed 002, sections 4.3 and 4.4)."""
+"""Which sources go into one group (Wang et al., sections 4.3 and 4.4)."""
 
 from __future__ import annotations
 

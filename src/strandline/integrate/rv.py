@@ -1,4 +1,4 @@
-"""RV, recompute the view (seed 000, Algorithm D.1): after every *s* updates the whole view is asked for.
+"""RV, recompute the view (Zhuge et al., Algorithm D.1): after every *s* updates the whole view is asked for.
 
 Each answer is a later state of the source than the one before, so overlapping recomputations are harmless. The last
 ``k mod s`` updates would never show; ``on_idle`` asks for them, which the printed algorithm does not.

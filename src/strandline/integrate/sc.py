@@ -1,4 +1,4 @@
-"""SC, store copies (seed 000, section 1.2): every relation is kept at the warehouse, and no query is sent.
+"""SC, store copies (Zhuge et al., section 1.2): every relation is kept at the warehouse, and no query is sent.
 
 Each update is applied alone and in order, so every state of the sources is shown.
 """

@@ -1,4 +1,4 @@
-"""Strobe (after seed 002, section 3.2, and the paper it cites): several sources, keys in the view, strong.
+"""Strobe (after Wang et al., section 3.2, and the paper it cites): several sources, keys in the view, strong.
 
 ECA-Key over several sources. Inserts tour the other relations; deletes are pending on every open query and go onto the
 action list, as finished answers do. The list is applied when no query is open; without such a moment the view does not
@@ -51,7 +51,7 @@ class Strobe(Algorithm[StrobeState]):
     def start(self) -> StrobeState:
         return StrobeState()
 
-    def held(self) -> Mapping[str, Plan]:
+    def held(self) -> Mapping[str, Plan | None]:
         return {"AL": self._applied(bag(VIEW, self.view.columns))}
 
     def on_update(self, update: Update) -> Messages:

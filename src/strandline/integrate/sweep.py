@@ -1,4 +1,4 @@
-"""SWEEP (seed 002, section 3.2): several sources, complete in order of arrival, n - 1 queries for each update."""
+"""SWEEP (Wang et al., section 3.2): several sources, complete in order of arrival, n - 1 queries for each update."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sweep(Algorithm[Sweeping]):
     def start(self) -> Sweeping:
         return Sweeping()
 
-    def held(self) -> Mapping[str, Plan]:
+    def held(self) -> Mapping[str, Plan | None]:
         tour = self.state.tour
         return {} if tour is None else {"T": bag(tour.partial, columns(self.view, tour.joined))}
 

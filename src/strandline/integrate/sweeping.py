@@ -1,4 +1,4 @@
-"""SWEEP's way of computing the effect of one update after another (seed 002, section 3.2).
+"""SWEEP's way of computing the effect of one update after another (Wang et al., section 3.2).
 
 The update's delta tours the other relations. An answer has seen every update that arrived before it; those that are
 still queued must not be in it, and what they added is computed here, from the partial answer and their deltas: no

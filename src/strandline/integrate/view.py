@@ -27,7 +27,7 @@ class View:
     """``pi_outputs(sigma_conditions(scan x ... x scan))``; *homes* has the source of each scan.
 
     A *place* is the number of a scan. A relation that occurs twice has two places, and an update of it is an update
-    of both (seed 000, section 4). All scans of a relation have the same fields.
+    of both (Zhuge et al., section 4). All scans of a relation have the same fields.
     """
 
     scans: tuple[Scan, ...]
@@ -88,12 +88,23 @@ class View:
 
         None if the relation has no declared key, or the view does not show all of it.
         """
-        scan = self.scans[place]
-        shown = {output.value.name: output.name for output in self.outputs if isinstance(output.value, Col)}
+        scan, shown = self.scans[place], self._shown
         key = [column_of(scan, name) for name in scan.key]
         if not key or not all(name in shown for name in key):
             return None
         return tuple((shown[name], name) for name in key)
+
+    @cached_property
+    def _shown(self) -> Mapping[str, str]:
+        """The output that shows each column: its own, or that of a column which it must equal."""
+        shown = {output.value.name: output.name for output in self.outputs if isinstance(output.value, Col)}
+        pairs = [pair for condition in self.conditions if (pair := _equated(condition)) is not None]
+        found = True
+        while found:
+            news = {one: shown[other] for pair in pairs for one, other in (pair, pair[::-1]) if other in shown}
+            found = not news.keys() <= shown.keys()
+            shown = {**news, **shown}
+        return shown
 
     @property
     def shows_all_keys(self) -> bool:
@@ -103,7 +114,7 @@ class View:
     def part(self, places: tuple[int, ...], also: Collection[str] = ()) -> View:
         """The view of some places alone: what the whole view, its other conditions, or *also* name of their columns.
 
-        These are the auxiliary views of seed 002, section 4.3. The columns by which they join are among what the
+        These are the auxiliary views of Wang et al., section 4.3. The columns by which they join are among what the
         other conditions name, because joins are written out as conditions.
         """
         within = self.conditions_within(places)
@@ -146,6 +157,13 @@ def relation_of(scan: Scan) -> str:
 def column_of(scan: Scan, field: str) -> str:
     """The name of a field among the columns of a scan."""
     return f"{scan.alias}.{field}" if scan.alias else field
+
+
+def _equated(condition: Scalar) -> tuple[str, str] | None:
+    match condition:
+        case Call("=", (Col(one), Col(other))):
+            return one, other
+    return None
 
 
 def _all(tests: list[Scalar]) -> Scalar:
