@@ -43,6 +43,11 @@ class Algorithm(ABC, Generic[State]):
         """What is to be done when nothing has happened for a while."""
         return ()
 
+    @property
+    def restless(self) -> bool:
+        """Whether there is something to be done then."""
+        return False
+
     def kept(self) -> Mapping[Bag, Plan]:
         """The bags that ``Install`` keeps, and what they hold at first, over the relations."""
         return {VIEW: self.view.plan}

@@ -112,8 +112,8 @@ def replay(trace: Trace) -> Replayed:
     for event in trace.events:
         if not trace.guided or event in _possible(run):
             run.steps.append(_step(run, event))
-    while trace.guided and (event := _next_in_turn(run)) is not None:
-        run.steps.append(_step(run, event))
+    while trace.guided and (following := _next_in_turn(run)) is not None:
+        run.steps.append(_step(run, following))
     left = [str(event) for event in _possible(run)]
     if left:
         raise IntegrateError(
@@ -142,10 +142,10 @@ def _possible(run: _Run) -> list[Event]:
 
 def _next_in_turn(run: _Run) -> Event | None:
     """The next event that finishes what was begun before anything else begins; None when all is quiet."""
-    idle = Event("W_idle", 0)
-    if run.steps and run.steps[-1].event == idle and not run.network.actions():
-        return None
-    return next(iter(_possible(run)), idle)
+    possible = _possible(run)
+    if possible:
+        return possible[0]
+    return Event("W_idle", 0) if run.network.warehouse.algorithm.restless else None
 
 
 def _step(run: _Run, event: Event) -> Step:

@@ -56,7 +56,11 @@ class Rv(Algorithm[RvState]):
         return (Install(((VIEW, changed),), self.state.last),)
 
     def on_idle(self) -> Messages:
-        return self._recompute() if self.state.count else ()
+        return self._recompute() if self.restless else ()
+
+    @property
+    def restless(self) -> bool:
+        return self.state.count > 0
 
     def _recompute(self) -> Messages:
         last = self.state.last
