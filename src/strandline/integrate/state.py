@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from strandline.algebra.codec import from_json, to_json
-from strandline.algebra.plan import Bag, Change
+from strandline.algebra.plan import Bag, Change, scans
+from strandline.algebra.term import Term
 from strandline.integrate.messages import Answer, Delta, Evaluate, Install, Part, Query, Update, come, delta, gone
 
 State = TypeVar("State")
@@ -33,9 +34,11 @@ def load(text: str) -> Any:
 
 
 def operands(value: object) -> Iterator[Bag | Change]:
-    """The bags that a state, a message or a plan refers to."""
+    """The bags that a state refers to."""
     if isinstance(value, Bag | Change):
         yield value
+    elif isinstance(value, Term):
+        yield from (scan.operand for scan in scans(value.plan) if isinstance(scan.operand, Bag | Change))
     elif isinstance(value, Update):
         for relation in value.relations:
             yield from (delta(value.number, relation), come(value.number, relation), gone(value.number, relation))
