@@ -112,8 +112,17 @@ def test_three_updates_have_three_differing_pairs_and_two_on_average() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "best", "worst"),
-    [(1, 32, 96), (2, 64, 192), (3, 96, 288), (4, 128, 384), (5, 160, 480), (10, 320, 960), (20, 640, 1920)
-     , (50, 1600, 4800), (100, 3200, 9600)],
+    [
+        (1, 32, 96),
+        (2, 64, 192),
+        (3, 96, 288),
+        (4, 128, 384),
+        (5, 160, 480),
+        (10, 320, 960),
+        (20, 640, 1920),
+        (50, 1600, 4800),
+        (100, 3200, 9600),
+    ],
 )
 def test_bytes_by_size_of_the_relations(rows: int, best: int, worst: int) -> None:
     p = Parameters(rows=rows)
