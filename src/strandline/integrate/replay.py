@@ -159,32 +159,41 @@ def _step(run: _Run, event: Event) -> Step:
 
 
 def _happened(run: _Run, event: Event) -> str:
-    if event.kind == "W_idle":
-        run.network.settle()
-        return ""
-    network, number = run.network, event.update
-    source, sequence = run.places[number - 1]
-    site = network.sites[source]
     match event.kind:
         case "S_up":
-            if site.committed != sequence - 1:
-                raise run.refuse(
-                    event, f"{source} commits its updates in order, and this is its {sequence}th; reorder."
-                )
-            network.do(("commit", source))
-            changed = [f"{r} = {show_bag(site.relations[r])}" for r in run.trace.transactions[number - 1].deltas]
-            return f"{'; '.join(changed)}; V = {show_bag(_at_sources(run))}"
+            return _committed(run, event)
         case "W_up":
-            message = site.outgoing[0] if site.outgoing else None
-            if not isinstance(message, Notice) or message.sequence != sequence:
-                raise run.refuse(event, f"{source} has nothing or something else to deliver next; reorder the events.")
-            run.arrived.append(number)
-            network.do(("notice", source))
-            return ""
+            return _noticed(run, event)
         case "S_qu":
             return _served(run, event)
-        case _:
+        case "W_ans":
             return _answered(run, event)
+        case _:
+            run.network.settle()
+            return ""
+
+
+def _committed(run: _Run, event: Event) -> str:
+    source, sequence = run.places[event.update - 1]
+    site, transaction = run.network.sites[source], run.trace.transactions[event.update - 1]
+    if site.committed != sequence - 1:
+        raise run.refuse(event, f"{source} commits in order, and this is its update {sequence}; reorder the events.")
+    run.network.do(("commit", source))
+    if any(count < 0 for relation in transaction.deltas for count in site.relations[relation].values()):
+        raise run.refuse(event, f"{transaction.text} deletes what is not there.")
+    changed = [f"{relation} = {show_bag(site.relations[relation])}" for relation in transaction.deltas]
+    return f"{'; '.join(changed)}; V = {show_bag(_at_sources(run))}"
+
+
+def _noticed(run: _Run, event: Event) -> str:
+    source, sequence = run.places[event.update - 1]
+    site = run.network.sites[source]
+    message = site.outgoing[0] if site.outgoing else None
+    if not isinstance(message, Notice) or message.sequence != sequence:
+        raise run.refuse(event, f"{source} has nothing or something else to deliver next; reorder the events.")
+    run.arrived.append(event.update)
+    run.network.do(("notice", source))
+    return ""
 
 
 def _served(run: _Run, event: Event) -> str:
