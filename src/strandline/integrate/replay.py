@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from strandline.algebra.evaluate import evaluate
 from strandline.algebra.plan import At, Operand
 from strandline.errors import IntegrateError
 from strandline.integrate.algorithms import create
+from strandline.integrate.expectations import Difference, unequal, unequal_by_number
 from strandline.integrate.levels import Verdict, check
 from strandline.integrate.memory import Sent
 from strandline.integrate.network import Answered, Network, Notice, Traffic
@@ -39,18 +40,6 @@ class Step:
             "view": show_bag(self.view),
             "published": [show_bag(rows) for rows in self.shown],
         }
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Something that went otherwise than the trace says."""
-
-    what: str
-    expected: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: the trace says {self.expected}, and it is {self.found}"
 
 
 @dataclass(frozen=True)
@@ -253,33 +242,14 @@ def _at_sources(run: _Run) -> SignedBag:
 
 
 def _differences(run: _Run, verdict: Verdict) -> Iterator[Difference]:
-    expected, at_warehouse = run.trace.expected, [step for step in run.steps if step.event.kind.startswith("W")]
-    collect = [show_bag(step.held.get("COLLECT", SignedBag())) for step in at_warehouse]
-    if expected.mv0 is not None and expected.mv0 != show_bag(run.network.warehouse.shown[0]):
-        yield Difference("mv0", expected.mv0, show_bag(run.network.warehouse.shown[0]))
-    for what, said, found in (
-        ("mv", expected.mv, [show_bag(step.view) for step in at_warehouse]),
-        ("collect", expected.collect, collect),
-        ("view_at_source", expected.view_at_source, [show_bag(rows) for rows in run.network.arrivals]),
-        ("holds", expected.holds, list(verdict.holds)),
-    ):
-        if said is not None:
-            yield from _unequal(what, said, found)
-    yield from _unequal_by_number("queries", expected.queries, run.queries)
-    yield from _unequal_by_number("answers", expected.answers, run.answers)
-
-
-def _unequal_by_number(
-    what: str, said: Mapping[str, str | list[str]] | None, found: Mapping[str, list[str]]
-) -> Iterator[Difference]:
-    if said is None:
-        return
-    for number in sorted({*said, *found}):
-        wanted = said.get(number, [])
-        texts = [wanted] if isinstance(wanted, str) else wanted
-        yield from _unequal(f"{what}.{number}", texts, found.get(number, []))
-
-
-def _unequal(what: str, said: Sequence[str], found: Sequence[str]) -> Iterator[Difference]:
-    if list(said) != list(found):
-        yield Difference(what, " ".join(said) or "nothing", " ".join(found) or "nothing")
+    """Where the run went otherwise than the trace says."""
+    expected, warehouse = run.trace.expected, run.network.warehouse
+    steps = [step for step in run.steps if step.event.kind.startswith("W")]
+    if expected.mv0 is not None:
+        yield from unequal("mv0", [expected.mv0], [show_bag(warehouse.shown[0])])
+    yield from unequal("mv", expected.mv, [show_bag(step.view) for step in steps])
+    yield from unequal("collect", expected.collect, [show_bag(s.held.get("COLLECT", SignedBag())) for s in steps])
+    yield from unequal("view_at_source", expected.view_at_source, [show_bag(rows) for rows in run.network.arrivals])
+    yield from unequal("holds", expected.holds, verdict.holds)
+    yield from unequal_by_number("queries", expected.queries, run.queries)
+    yield from unequal_by_number("answers", expected.answers, run.answers)

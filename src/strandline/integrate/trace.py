@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,16 +15,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from strandline.algebra.bag import SignedBag
-from strandline.algebra.plan import At, Output, Scan
-from strandline.algebra.scalar import Call, Col, Lit, Scalar, equality
-from strandline.algebra.schema import Column
 from strandline.errors import IntegrateError, Origin
 from strandline.integrate.algorithms import Options
+from strandline.integrate.natural_join import Attributes, Clause, known, natural_join
 from strandline.integrate.notation import parse_bag, parse_update
-from strandline.integrate.view import View, column_of
-
-Attributes = str | list[str]
-"""Names of attributes; a text has one for each of its letters."""
+from strandline.integrate.view import View
 
 EventKind = Literal["S_up", "W_up", "S_qu", "W_ans", "W_idle"]
 _EVENT = re.compile(r"(S_up|W_up|S_qu|W_ans)_?(\d+)\Z|(W_idle)\Z")
@@ -40,7 +35,7 @@ class TraceModel(BaseModel):
     rels: dict[str, Attributes]
     join: list[tuple[str, Attributes]] | None = None
     project: Attributes
-    where: list[tuple[str, str, str | int | float]] = Field(default_factory=list)
+    where: list[Clause] = Field(default_factory=list)
     keys: dict[str, Attributes] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     init: dict[str, str] = Field(default_factory=dict)
@@ -159,7 +154,7 @@ def _built(model: TraceModel) -> Trace:
         raise ValueError('no algorithm is named; add "algorithm", such as "eca"')
     view = _view(model)
     used = set(view.relations)
-    _known("init", model.init, used)
+    known("init", model.init, used)
     relations = {name: _rows(f"init.{name}", model.init.get(name, "()"), view, name) for name in sorted(used)}
     for name, rows in relations.items():
         if any(count < 0 for count in rows.values()):
@@ -172,50 +167,8 @@ def _built(model: TraceModel) -> Trace:
 
 
 def _view(model: TraceModel) -> View:
-    """The natural join of the relations, with *where* and *project* over it."""
-    fields = {name: _names(attributes) for name, attributes in model.rels.items()}
-    joined = [(name, _names(attributes)) for name, attributes in model.join or fields.items()]
-    _known("join", [name for name, _ in joined], set(fields))
-    _known("keys", model.keys, set(fields))
-    _known("sources", model.sources, set(fields))
-    scans, conditions, columns = list[Scan](), list[Scalar](), dict[str, str]()
-    for place, (name, attributes) in enumerate(joined):
-        if len(attributes) != len(fields[name]):
-            raise ValueError(f"join names {len(attributes)} attributes of {name}, which has {len(fields[name])}")
-        alias = name if [other for other, _ in joined[:place]].count(name) == 0 else f"{name}_{place + 1}"
-        key = _names(model.keys.get(name, ()))
-        _known(f"keys.{name}", key, set(fields[name]))
-        scan = Scan(At(name), alias, tuple(Column(field, "bigint") for field in fields[name]), key)
-        for attribute, field in zip(attributes, fields[name], strict=True):
-            if attribute in columns:
-                conditions.append(equality(columns[attribute], column_of(scan, field)))
-            columns[attribute] = column_of(scan, field)
-        scans.append(scan)
-    wanted = _names(model.project)
-    _known("project", wanted, set(columns))
-    first = _first_columns(joined, scans, fields)
-    outputs = tuple(Output(Column(attribute, "bigint"), Col(first[attribute])) for attribute in wanted)
-    conditions += [_condition(clause, first) for clause in model.where]
-    homes = tuple(model.sources.get(name, "source") for name, _ in joined)
-    return View(tuple(scans), tuple(conditions), outputs, homes)
-
-
-def _first_columns(
-    joined: list[tuple[str, tuple[str, ...]]], scans: list[Scan], fields: Mapping[str, tuple[str, ...]]
-) -> dict[str, str]:
-    """The column in which each attribute stands first."""
-    found: dict[str, str] = {}
-    for (name, attributes), scan in zip(joined, scans, strict=True):
-        for attribute, field in zip(attributes, fields[name], strict=True):
-            found.setdefault(attribute, column_of(scan, field))
-    return found
-
-
-def _condition(clause: tuple[str, str, str | int | float], columns: Mapping[str, str]) -> Scalar:
-    left, operator, right = clause
-    _known("where", [left], set(columns))
-    other = Col(columns[right]) if isinstance(right, str) and right in columns else Lit(right)
-    return Call(operator, (Col(columns[left]), other))
+    joined = [(name, attributes) for name, attributes in model.join or model.rels.items()]
+    return natural_join(model.rels, joined, model.project, model.where, model.keys, model.sources)
 
 
 def _transaction(number: int, update: str | list[str], view: View) -> Transaction:
@@ -225,7 +178,7 @@ def _transaction(number: int, update: str | list[str], view: View) -> Transactio
     deltas: dict[str, SignedBag] = {}
     for text in texts:
         relation, rows = parse_update(text)
-        _known(f"update {number}", [relation], set(view.relations))
+        known(f"update {number}", [relation], set(view.relations))
         _fits(text, rows, view, relation)
         deltas[relation] = deltas.get(relation, SignedBag()) + rows
     homes = {view.homes[place] for place in view.places(deltas.keys())}
@@ -260,13 +213,3 @@ def _event(word: str, updates: int) -> Event:
         raise ValueError(f"event {word} is about update {number}; there are {updates}")
     kind: Any = found[1]
     return Event(kind, number)
-
-
-def _names(attributes: Iterable[str]) -> tuple[str, ...]:
-    return tuple(attributes)
-
-
-def _known(where: str, named: Iterable[str], there: set[str]) -> None:
-    missing = [name for name in named if name not in there]
-    if missing:
-        raise ValueError(f"{where} names {', '.join(missing)}; there are {', '.join(sorted(there))}")
