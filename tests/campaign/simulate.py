@@ -9,22 +9,20 @@ import sys
 import time
 from random import Random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from strandline.integrate.algorithms import create
+from tests.integrate.shrinking import shrunk
+from tests.integrate.simulation import PROMISING, assert_as_promised, case_for, options_for, simulated
 
-from tests.integrate.simulation import PROMISING, assert_as_promised, simulated
 
-
-def shrunk(name: str) -> None:
-    """Look for a failure of *name* once more, in a way that ends with the smallest one."""
-
-    # Hypothesis draws what the generator asks of its random numbers.
-    @settings(max_examples=5000, deadline=None, database=None)
-    @given(st.randoms(use_true_random=False))
-    def as_promised(random: Random) -> None:
-        assert_as_promised(name, random)
-
-    as_promised()
+def smallest(name: str, seed: int) -> str:
+    """The failure of *seed* made small."""
+    random = Random(seed)
+    case = case_for(name, random)
+    options = options_for(case, random)
+    promised = create(name, case.view, options=options).promises
+    assert promised is not None
+    found = shrunk(name, case, options, promised)
+    return "it fails in this order of events only" if found is None else str(found)
 
 
 def main(cases: int, seed: int) -> int:
@@ -36,7 +34,7 @@ def main(cases: int, seed: int) -> int:
                 assert_as_promised(name, Random(number), forgetful=number % 10 == 0)
             except AssertionError as error:
                 failed.append(name)
-                print(f"{name}: seed {number} fails: {error}", flush=True)
+                print(f"{name}: seed {number} fails: {error}\n{smallest(name, number)}", flush=True)
                 break
         else:
             print(f"{name:<21} {cases} cases {time.monotonic() - began:6.0f} s: as promised, every time", flush=True)
@@ -45,9 +43,6 @@ def main(cases: int, seed: int) -> int:
         print(f"{name:<21} {cases} cases: {caught} are not strongly consistent", flush=True)
         if not caught:
             failed.append(name)
-    for name in failed:
-        if name in PROMISING:
-            shrunk(name)
     return 1 if failed else 0
 
 

@@ -20,7 +20,8 @@ from strandline.integrate.network import Network
 from strandline.integrate.schedules import every_run, run_at_random
 from strandline.integrate.trace import parse_trace
 from tests.integrate.random_cases import Case
-from tests.integrate.simulation import PROMISING, assert_as_promised, case_for, simulated
+from tests.integrate.shrinking import shrunk
+from tests.integrate.simulation import PROMISING, assert_as_promised, case_for, options_for, simulated
 
 
 def test_every_algorithm_is_simulated() -> None:
@@ -45,6 +46,18 @@ def test_an_algorithm_without_a_level_is_caught(name: str) -> None:
     caught = [verdict for verdict in verdicts if not verdict.reaches("STRONG")]
     assert len(caught) > 10
     assert any("weak" not in verdict.holds for verdict in caught)
+
+
+def test_a_failure_is_shrunk_to_what_makes_it_fail() -> None:
+    name = "eca-key-as-printed"
+    seed = next(seed for seed in range(200) if not simulated(name, Random(seed))[1].reaches("STRONG"))
+    random = Random(seed)
+    case = case_for(name, random)
+    found = shrunk(name, case, options_for(case, random), "STRONG")
+    assert found is not None
+    # A tuple is inserted, and deleted while its query is open.
+    assert sum(len(script) for script in found.case.scripts.values()) == 2
+    assert str(found).startswith("eca-key-as-printed fails: ")
 
 
 @pytest.mark.parametrize("name", ["strobe", "sweep", "grouped", "parallel-groups", "c-strobe"])
