@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 
 from strandline.algebra.bag import Row, SignedBag
-from strandline.algebra.plan import At, Output, Scan
+from strandline.algebra.plan import At, Output, Scan, scans
 from strandline.algebra.scalar import Call, Col, Lit, equality
 from strandline.algebra.schema import Column
 from strandline.integrate.algorithms import Options, create
@@ -33,6 +34,7 @@ from strandline.integrate.costs import (
     scanned_reads_eca_worst,
     scanned_reads_rv,
 )
+from strandline.integrate.memory import Sent
 from strandline.integrate.network import Network
 from strandline.integrate.schedules import run_all_first, run_at_random, run_in_turn
 from strandline.integrate.view import View
@@ -226,8 +228,16 @@ def updates(count: int) -> list[dict[str, SignedBag]]:
     return found
 
 
-def network(name: str, count: int, **options: int) -> Network:
-    return Network(create(name, example_6(), options=Options(**options)), relations(), {"s": updates(count)})  # type: ignore[arg-type]
+class Recording(Network):
+    """A network that remembers the terms that were sent."""
+
+    def _send(self, sent: Sequence[Sent]) -> None:
+        self.sent = [*getattr(self, "sent", []), *(term for each in sent for term in each.query.terms)]
+        super()._send(sent)
+
+
+def network(name: str, count: int, **options: int) -> Recording:
+    return Recording(create(name, example_6(), options=Options(**options)), relations(), {"s": updates(count)})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("count", "worst", "terms", "best"), [(12, 768, 60, 384), (24, 2304, 216, 768)])
@@ -240,6 +250,22 @@ def test_a_run_of_eca_counts_what_the_formulas_say(count: int, worst: int, terms
     assert at_once.traffic.terms == terms == count + pairs
     assert in_turn.traffic.rows * DEFAULT.width == best == bytes_eca_best(DEFAULT, count)
     assert at_once.traffic.messages == in_turn.traffic.messages == messages_eca(count)
+
+
+@pytest.mark.parametrize("count", [12, 24])
+def test_the_terms_of_a_run_read_as_many_blocks_as_the_formulas_say(count: int) -> None:
+    run = network("eca", count)
+    run_all_first(run)
+    relations_read = [[scan.operand for scan in scans(term.plan) if isinstance(scan.operand, At)] for term in run.sent]
+    own = [read for read in relations_read if len(read) == 2]
+    compensating = [read for read in relations_read if len(read) == 1]
+    by_update = (count // 3,) * 3
+    scanned = len(own) * DEFAULT.blocks * DEFAULT.double_blocks + len(compensating) * DEFAULT.blocks
+    assert scanned == scanned_reads_eca_worst(DEFAULT, count, differing_pairs(by_update))
+    # By the relation that was updated, which is the one not read: 1 + J, 2 and 2J blocks.
+    reads = {"r1": 1 + DEFAULT.fanout, "r2": 2, "r3": 2 * DEFAULT.fanout}
+    updated = [({"r1", "r2", "r3"} - {operand.relation for operand in read}).pop() for read in own]
+    assert sum(reads[name] for name in updated) + len(compensating) == indexed_reads_eca_exact(DEFAULT, by_update)
 
 
 def test_a_run_of_rv_counts_what_the_formulas_say() -> None:

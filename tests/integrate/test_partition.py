@@ -9,6 +9,7 @@ from strandline.algebra.scalar import Col, Scalar, equality
 from strandline.algebra.schema import Column
 from strandline.integrate import refresh_time
 from strandline.integrate.partition import (
+    busy,
     by_frequency,
     connected,
     equal_partition,
@@ -85,6 +86,12 @@ def test_the_equal_partition_is_taken_where_it_is_better_or_alone_connected() ->
     assert sizes(by_frequency(chain(*falling), falling, 4)) == [2, 2, 2, 2]
     scattered = {"s0": 1.0, "s1": 9.0, "s2": 1.0, "s3": 9.0}
     assert by_frequency(chain(*scattered), scattered, 2) == (("s0", "s1"), ("s2", "s3"))
+
+
+def test_busy_groups_have_their_share_of_the_updates() -> None:
+    rates = {"s0": 6.0, "s1": 1.0, "s2": 1.0, "s3": 4.0}
+    assert busy((("s0",), ("s1", "s2"), ("s3",)), rates) == (0, 2)
+    assert busy((("s0",), ("s1",)), {"s0": 1.0, "s1": 1.0}) == (0, 1)
 
 
 def test_f_part_never_gives_more_groups_than_were_asked_for() -> None:

@@ -17,7 +17,7 @@ from strandline.integrate.eca_local import EcaLocal
 from strandline.integrate.grouped import Grouped, KeyedGroups
 from strandline.integrate.lca import Lca
 from strandline.integrate.parallel_groups import ParallelGroups
-from strandline.integrate.partition import Partition, by_frequency, equal_partition
+from strandline.integrate.partition import Partition, busy, by_frequency, equal_partition
 from strandline.integrate.rv import Rv
 from strandline.integrate.sc import Sc
 from strandline.integrate.strobe import Strobe
@@ -43,8 +43,14 @@ class Options:
 
     def groups_by_frequency(self, view: View) -> Partition:
         """Groups by update rate, as many as equal ones would be."""
-        frequencies = {source: self.frequencies.get(source, 1.0) for source in view.sources}
-        return by_frequency(view, frequencies, math.ceil(len(view.sources) / self.group_size))
+        return by_frequency(view, self._rates(view), math.ceil(len(view.sources) / self.group_size))
+
+    def busy_groups(self, view: View) -> tuple[int, ...]:
+        """Those of the equal groups that are updated most."""
+        return busy(self.equal_groups(view), self._rates(view))
+
+    def _rates(self, view: View) -> Mapping[str, float]:
+        return {source: self.frequencies.get(source, 1.0) for source in view.sources}
 
 
 Maker = Callable[[View, Any, Options], Algorithm[Any]]
@@ -66,7 +72,9 @@ ALGORITHMS: dict[str, Maker] = {
         view, state, sources=options.groups_by_frequency(view)
     ),
     "parallel-groups": lambda view, state, options: ParallelGroups(view, state, sources=options.equal_groups(view)),
-    "keyed-groups": lambda view, state, options: KeyedGroups(view, state, sources=options.equal_groups(view)),
+    "keyed-groups": lambda view, state, options: KeyedGroups(
+        view, state, sources=options.equal_groups(view), special=options.busy_groups(view)
+    ),
 }
 
 

@@ -105,9 +105,9 @@ class KeyedGroups(Grouped):
         state: GroupedState | None = None,
         *,
         sources: tuple[tuple[str, ...], ...],
-        special: tuple[int, ...] | None = None,
+        special: tuple[int, ...],
     ) -> None:
-        self.special = tuple(range(len(sources))) if special is None else special
+        self.special = special
         super().__init__(view, state, sources=sources)
 
     def _cut(self, view: View, sources: tuple[tuple[str, ...], ...]) -> Groups:

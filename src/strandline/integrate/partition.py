@@ -56,6 +56,12 @@ def refresh_of(partition: Partition, frequencies: Mapping[str, float]) -> float:
     return mean_refresh({source: len(group) for group in partition for source in group}, frequencies)
 
 
+def busy(partition: Partition, frequencies: Mapping[str, float]) -> tuple[int, ...]:
+    """The groups with at least their share of the updates: those that gain most from keys (section 5.2)."""
+    sums = [sum(frequencies[source] for source in group) for group in partition]
+    return tuple(number for number, own in enumerate(sums) if own * len(sums) >= sum(sums))
+
+
 def by_frequency(view: View, frequencies: Mapping[str, float], groups: int) -> Partition:
     """The best of F_Part and the equal partition, with at most *groups* groups: least mean refresh time.
 
