@@ -106,6 +106,12 @@ def test_a_transaction_over_several_sources_is_refused() -> None:
         memory.update("one", 1, {"r": row(1, 1), "s": row(1, 1)})
 
 
+def test_a_transaction_of_a_source_that_the_view_does_not_read_is_refused() -> None:
+    memory = Memory(create("sweep", TWO), {"r": SignedBag(), "s": SignedBag()})
+    with pytest.raises(IntegrateError, match=r"\[UNKNOWN_SOURCE\] .* comes from three; the view reads one, two"):
+        memory.update("three", 1, {})
+
+
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_an_answer_to_nothing_is_refused(name: str) -> None:
     with pytest.raises(IntegrateError, match=r"\[UNKNOWN_QUERY\] .* query 7"):

@@ -72,6 +72,11 @@ class Memory:
 
     def update(self, source: str, sequence: int, deltas: Rows) -> list[Sent]:
         """Transaction *sequence* of *source* has come: what is sent because of it."""
+        if source not in self._channels:
+            raise IntegrateError(
+                "UNKNOWN_SOURCE",
+                f"a transaction comes from {source}; the view reads {', '.join(self._channels)}; deliver only theirs.",
+            )
         self.number += 1
         update = Update(self.number, source, sequence, self._received(source, deltas))
         sent = self._done(self.algorithm.on_update(update))

@@ -89,7 +89,6 @@ class Network:
         self._arrived = {relation: relations[relation] for relation in homes}
         self.arrivals = [self._current()]
         """The view at first and after each update, in order of arrival at the warehouse."""
-        self.vectors: list[Rows] = []
 
     def actions(self) -> list[Action]:
         """What can happen next."""
@@ -105,7 +104,7 @@ class Network:
                 found.append(("answer", name))
         return found
 
-    def do(self, action: Action) -> Notice | Answered | None:
+    def do(self, action: Action) -> Notice | Answered:
         """Let *action* happen; what was sent or taken."""
         kind, name = action
         site = self.sites[name]
