@@ -47,7 +47,8 @@ def choose(
 ) -> Choice:
     """The algorithm for *level* over *sources*.
 
-    *keys*: the view shows a key of every relation (``View.shows_all_keys``). *auxiliary_views*: parts of the view may be stored beside it.
+    *keys*: the view shows a key of every relation (``View.shows_all_keys``). *auxiliary_views*: parts of the view may
+    be stored beside it.
     """
     if not sources:
         raise IntegrateError("NO_SOURCES", "a view over no source needs no maintenance; name at least one source.")

@@ -5,8 +5,8 @@ delivered before it, and no others. Where they come apart, an answer says how ma
 It waits for those; and if one that it did not see was delivered already, it is asked for again. Asking again is right:
 the query is still open, so that updates delivered meanwhile have been compensated for as they would have been anyway.
 
-What an answer saw is a number, a prefix of the transactions in the order of the log. A source may make commits visible in
-another order than its log has them; a driver that finds no prefix asks again, too.
+What an answer saw is a number, a prefix of the transactions in the order of the log. A source may make commits visible
+in another order than its log has them; a driver that finds no prefix asks again, too.
 """
 
 from __future__ import annotations
