@@ -14,10 +14,12 @@ from strandline.integrate.c_strobe import CStrobe
 from strandline.integrate.eca import Eca
 from strandline.integrate.eca_key import EcaKey, EcaKeyAsPrinted
 from strandline.integrate.eca_local import EcaLocal
-from strandline.integrate.grouped import Grouped, KeyedGroups
+from strandline.integrate.grouped import Grouped
+from strandline.integrate.grouped_by_frequency import GroupedByFrequency
+from strandline.integrate.keyed_groups import KeyedGroups
 from strandline.integrate.lca import Lca
 from strandline.integrate.parallel_groups import ParallelGroups
-from strandline.integrate.partition import Partition, busy, by_frequency, equal_partition
+from strandline.integrate.partition import Partition, busy, equal_partition
 from strandline.integrate.rv import Rv
 from strandline.integrate.sc import Sc
 from strandline.integrate.strobe import Strobe
@@ -41,15 +43,12 @@ class Options:
         """Groups of neighbours."""
         return equal_partition(view.sources, self.group_size)
 
-    def groups_by_frequency(self, view: View) -> Partition:
-        """Groups by update rate, as many as equal ones would be."""
-        return by_frequency(view, self._rates(view), math.ceil(len(view.sources) / self.group_size))
-
     def busy_groups(self, view: View) -> tuple[int, ...]:
         """Those of the equal groups that are updated most."""
-        return busy(self.equal_groups(view), self._rates(view))
+        return busy(self.equal_groups(view), self.rates(view))
 
-    def _rates(self, view: View) -> Mapping[str, float]:
+    def rates(self, view: View) -> Mapping[str, float]:
+        """The update rate of every source; 1 where none is told."""
         return {source: self.frequencies.get(source, 1.0) for source in view.sources}
 
 
@@ -68,8 +67,8 @@ ALGORITHMS: dict[str, Maker] = {
     "c-strobe": lambda view, state, options: CStrobe(view, state),
     "sweep": lambda view, state, options: Sweep(view, state),
     "grouped": lambda view, state, options: Grouped(view, state, sources=options.equal_groups(view)),
-    "grouped-by-frequency": lambda view, state, options: Grouped(
-        view, state, sources=options.groups_by_frequency(view)
+    "grouped-by-frequency": lambda view, state, options: GroupedByFrequency(
+        view, state, frequencies=options.rates(view), count=math.ceil(len(view.sources) / options.group_size)
     ),
     "parallel-groups": lambda view, state, options: ParallelGroups(view, state, sources=options.equal_groups(view)),
     "keyed-groups": lambda view, state, options: KeyedGroups(

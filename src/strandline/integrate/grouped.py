@@ -1,4 +1,4 @@
-"""Groups of sources with auxiliary views (Wang et al., sections 4.3, 4.4 and 5.2): complete in order of arrival.
+"""Groups of sources with auxiliary views (Wang et al., section 4.3): complete in order of arrival.
 
 An update is swept inside its group only; the rest is joined from the auxiliary views, here. One update at a time, as
 SWEEP; that is what the paper calls locking the other auxiliary views. A group of one source sends no query at all.
@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strandline.algebra.plan import Bag, Negate, Plan
-from strandline.algebra.term import Term
+from strandline.algebra.plan import Bag, Plan
 from strandline.integrate.algorithm import Algorithm, unknown_query
-from strandline.integrate.expressions import bag, with_keys
+from strandline.integrate.expressions import bag
 from strandline.integrate.groups import Groups
 from strandline.integrate.messages import Answer, Messages, Update
 from strandline.integrate.state import part_of_states
@@ -89,37 +88,3 @@ class Grouped(Algorithm[GroupedState]):
     def _set(self, group: int, sweeping: Sweeping) -> None:
         groups = self.state.groups
         self.state = replace(self.state, groups=(*groups[:group], sweeping, *groups[group + 1 :]))
-
-
-class KeyedGroups(Grouped):
-    """Groups whose auxiliary views keep the keys of their relations: there, a delete needs no query (section 5.2).
-
-    *special* groups are those; the busiest ones gain most.
-    """
-
-    name: ClassVar[str] = "keyed-groups"
-
-    def __init__(
-        self,
-        view: View,
-        state: GroupedState | None = None,
-        *,
-        sources: tuple[tuple[str, ...], ...],
-        special: tuple[int, ...],
-    ) -> None:
-        self.special = special
-        super().__init__(view, state, sources=sources)
-
-    def _cut(self, view: View, sources: tuple[tuple[str, ...], ...]) -> Groups:
-        return Groups(view, sources, self.special)
-
-    def _advanced(self, group: int) -> Progress:
-        sweeping, view = self.state.groups[group], self.groups.views[group]
-        head, *rest = sweeping.queue
-        deleted = view.places(head.update.deletes)
-        known = bool(deleted) and all(view.key_outputs(place) is not None for place in deleted)
-        if group not in self.special or head.update.inserts or not known:
-            return super()._advanced(group)
-        # The auxiliary view is at the state before this update, so it holds just the rows that go.
-        gone = Negate(with_keys(bag(self.groups.bag(group), view.columns), view, head.update))
-        return Progress(replace(sweeping, queue=tuple(rest)), (), (head.update, (Term(gone),)))
