@@ -18,7 +18,8 @@ state (:mod:`~strandline.integrate.state`) is small, and rows may live in memory
   :class:`~strandline.integrate.messages.Install` (what is added to the view and to auxiliary views, all at once; from
   then on the view shows all updates up to a number). Messages are carried out in order.
 - State and messages of one event are recorded together; then a crash in the middle loses nothing: new bags have names
-  that follow from the event, so that doing a message again is harmless.
+  that follow from the event, so that evaluating or asking again is harmless, and an install says what the view shows
+  after it, so that a driver sees whether it was done.
 - **Order.** The machines rest on one FIFO channel per source for notices and answers. A change log and a query
   connection are two. A driver learns which transactions an answer saw (``Answer.seen``), and
   :mod:`~strandline.integrate.one_channel` makes one order of both: an answer waits for the updates that it saw, and one
