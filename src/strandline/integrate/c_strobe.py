@@ -25,11 +25,15 @@ from strandline.sql.statements import Consistency
 @part_of_states
 @dataclass(frozen=True)
 class CStrobeState:
-    """Updates in order of arrival; of the first of them, if it is *begun*, open tours and what finished ones gave."""
+    """Updates in order of arrival; of the first of them, if it is *begun*, open tours and what finished ones gave.
+
+    *asked* names the compensating queries that were sent for it.
+    """
 
     queue: tuple[Update, ...] = ()
     begun: bool = False
     open: tuple[Tour, ...] = ()
+    asked: tuple[str, ...] = ()
     found: tuple[Bag, ...] = ()
 
 
@@ -75,11 +79,10 @@ class CStrobe(Algorithm[CStrobeState]):
     def _finish(self) -> Messages:
         update, *rest = self.state.queue
         view = bag(VIEW, self.view.columns)
-        rows = key_deleted(view, self.view, update.number, update.deletes)
-        for found in self.state.found:
-            rows = plus(rows, bag(found, self.view.columns))
+        found = (bag(each, self.view.columns) for each in self.state.found)
+        rows = distinct(plus(key_deleted(view, self.view, [update]), *found))
         self.state = CStrobeState(tuple(rest))
-        return (Install(((VIEW, minus(distinct(rows), view)),), update.number),)
+        return (Install(((VIEW, minus(rows, view)),), update.number),)
 
     def _ask(self, name: str, literals: dict[int, Literal]) -> Messages:
         tour, evaluate = depart(self.view, name, self.state.queue[0].number, literals)
@@ -100,19 +103,26 @@ class CStrobe(Algorithm[CStrobeState]):
         for place in (place for place in range(len(self.view.scans)) if place not in literals):
             relation, touched = self.view.relations[place], list[Bag]()
             for update in self._concurrent(relation):
-                bags = [gone(update.number, relation)] * (relation in update.deletes)
+                deleted = gone(update.number, relation)
                 if relation in update.deletes:
-                    name = f"{tour.id}+{update.number}.{place}"
-                    existed = Bag(f"existed {name}")
-                    asks.append(Evaluate(existed, self._untouched(place, bags[0], touched)))
-                    asks += self._ask(name, {**literals, place: existed})
-                bags += [come(update.number, relation)] * (relation in update.inserts)
-                touched += bags
-                for each in bags:
-                    rows = without_keys(rows, self.view, place, each)
+                    asks += self._ask_with(tour, place, update, self._untouched(place, deleted, touched))
+                    touched.append(deleted)
+                if relation in update.inserts:
+                    touched.append(come(update.number, relation))
+            rows = without_keys(rows, self.view, place, touched)
         found = Bag(f"A {tour.id}")
         self.state = replace(self.state, found=(*self.state.found, found))
         return (Evaluate(found, rows), *asks)
+
+    def _ask_with(self, tour: Tour, place: int, update: Update, deleted: Plan) -> Messages:
+        """Ask what *deleted* would have given at *place*; once, in whatever order deletes are compensated for."""
+        first, *others = tour.id.split("+")
+        name = "+".join([first, *sorted([*others, f"{update.number}.{place}"])])
+        if name in self.state.asked:
+            return ()
+        self.state = replace(self.state, asked=(*self.state.asked, name))
+        existed = Bag(f"existed {tour.update} {update.number}.{place}")
+        return (Evaluate(existed, deleted), *self._ask(name, {**dict(tour.literals), place: existed}))
 
     def _concurrent(self, relation: str) -> Iterator[Update]:
         """The updates of *relation* that arrived after the current one: all of them, not only those since a query."""
@@ -120,11 +130,9 @@ class CStrobe(Algorithm[CStrobeState]):
 
     def _untouched(self, place: int, deleted: Bag, earlier: list[Bag]) -> Plan:
         """The rows of *deleted* that were there at the current update: nobody touched their keys in between."""
-        scan = self.view.scans[place]
-        rows: Plan = self.view.scan(place, deleted)
-        keys = tuple(column_of(scan, name) for name in scan.key)
-        for touched in earlier:
-            other = replace(scan, operand=touched, alias="touched")
-            pairs = tuple((Col(key), Col(column_of(other, name))) for key, name in zip(keys, scan.key, strict=True))
-            rows = Exists(rows, other, pairs, negated=True)
-        return rows
+        rows = self.view.scan(place, deleted)
+        if not earlier:
+            return rows
+        touched = [replace(rows, operand=each, alias="touched") for each in earlier]
+        pairs = tuple((Col(column_of(rows, name)), Col(column_of(touched[0], name))) for name in rows.key)
+        return Exists(rows, plus(*touched), pairs, negated=True)

@@ -73,7 +73,7 @@ class EcaKey(Algorithm[EcaKeyState]):
         if update.deletes:
             self.state = replace(self.state, open=tuple(self._pending(each, update) for each in self.state.open))
             collect = bag(self.state.collect, self.view.columns)
-            kept = key_deleted(collect, self.view, update.number, update.deletes)
+            kept = key_deleted(collect, self.view, [update])
             messages = self._collect(Bag(f"COLLECT {update.number} deleted"), kept)
         if update.inserts:
             places = self.view.places(update.inserts)
@@ -89,9 +89,7 @@ class EcaKey(Algorithm[EcaKeyState]):
         query, _ = taken((each.query for each in self.state.open), answer)
         (found,) = (each for each in self.state.open if each.query is query)
         self.state = replace(self.state, open=tuple(each for each in self.state.open if each is not found))
-        rows: Plan = bag(answer_bag(query.id, ""), self.view.columns)
-        for update in found.pending:
-            rows = key_deleted(rows, self.view, update.number, update.deletes)
+        rows = key_deleted(bag(answer_bag(query.id, ""), self.view.columns), self.view, found.pending)
         collect = distinct(plus(bag(self.state.collect, self.view.columns), rows))
         return (*self._collect(Bag(f"COLLECT {query.id} answered"), collect), *self._settle())
 

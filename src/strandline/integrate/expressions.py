@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from strandline.algebra.plan import COUNT, Bag, Exists, GroupBy, Negate, Output, Partial, Plan, Project, Scan, UnionAll
 from strandline.algebra.scalar import Col
@@ -22,9 +22,9 @@ def total(*sums: Sum) -> Plan | None:
     return as_plan(tuple(term for terms in sums for term in terms))
 
 
-def plus(first: Plan, second: Plan) -> Plan:
-    """``first + second``."""
-    return UnionAll((first, second))
+def plus(*plans: Plan) -> Plan:
+    """The sum of *plans*; flat, however many there are."""
+    return plans[0] if len(plans) == 1 else UnionAll(plans)
 
 
 def minus(first: Plan, second: Plan) -> Plan:
@@ -39,21 +39,25 @@ def distinct(plan: Plan) -> Plan:
     return Project(counted, keys)
 
 
-def key_deleted(rows: Plan, view: View, number: int, relations: Iterable[str]) -> Plan:
-    """*rows* of the view without those that show the key of a row which update *number* deletes from *relations*."""
-    for place in view.places(set(relations)):
-        rows = without_keys(rows, view, place, gone(number, view.relations[place]))
+def key_deleted(rows: Plan, view: View, updates: Iterable[Update]) -> Plan:
+    """*rows* of the view without those that show the key of a row which one of *updates* deletes."""
+    deleting = [update for update in updates if update.deletes]
+    for place, relation in enumerate(view.relations):
+        bags = [gone(update.number, relation) for update in deleting if relation in update.deletes]
+        rows = without_keys(rows, view, place, bags)
     return rows
 
 
-def without_keys(rows: Plan, view: View, place: int, deleted: Bag) -> Plan:
+def without_keys(rows: Plan, view: View, place: int, deleted: Sequence[Bag]) -> Plan:
     """*rows* of the view without those that show, for the relation at *place*, the key of a row of *deleted*."""
+    if not deleted:
+        return rows
     keys = view.key_outputs(place)
     assert keys is not None, f"the view does not show the key of {view.relations[place]}"
     pairs = tuple((Col(shown), Col(own)) for shown, own in keys)
-    return Exists(rows, view.scan(place, deleted), pairs, negated=True)
+    return Exists(rows, plus(*(view.scan(place, each) for each in deleted)), pairs, negated=True)
 
 
 def with_keys(rows: Plan, view: View, update: Update) -> Plan:
     """The rows of the view that show the key of a row which *update* deletes."""
-    return minus(rows, key_deleted(rows, view, update.number, update.deletes))
+    return minus(rows, key_deleted(rows, view, [update]))

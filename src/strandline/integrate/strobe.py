@@ -80,9 +80,7 @@ class Strobe(Algorithm[StrobeState]):
             tour, query = visit(self.view, open_tour.tour, place)
             self.state = replace(self.state, open=(*self.state.open, replace(open_tour, tour=tour)))
             return (query,)
-        rows = result(self.view, open_tour.tour)
-        for update in open_tour.pending:
-            rows = key_deleted(rows, self.view, update.number, update.deletes)
+        rows = key_deleted(result(self.view, open_tour.tour), self.view, open_tour.pending)
         inserted = Bag(f"A {open_tour.tour.id}")
         self.state = replace(self.state, actions=(*self.state.actions, inserted))
         return (Evaluate(inserted, rows),)
@@ -96,10 +94,12 @@ class Strobe(Algorithm[StrobeState]):
         return (Install(((VIEW, changed),), self.state.last),)
 
     def _applied(self, rows: Plan) -> Plan:
-        """*rows* after the action list."""
-        for action in self.state.actions:
+        """*rows* after the action list: each row that was inserted has to outlive the deletes that follow it."""
+        inserted: list[Plan] = []
+        deletes: list[Update] = []
+        for action in reversed(self.state.actions):
             if isinstance(action, Update):
-                rows = key_deleted(rows, self.view, action.number, action.deletes)
+                deletes.append(action)
             else:
-                rows = distinct(plus(rows, bag(action, self.view.columns)))
-        return rows
+                inserted.append(key_deleted(bag(action, self.view.columns), self.view, deletes))
+        return distinct(plus(key_deleted(rows, self.view, deletes), *inserted))
