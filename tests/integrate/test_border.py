@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strandline.algebra.bag import SignedBag
-from strandline.algebra.plan import At, Filter, GroupBy, Join, Output, Project, Scan
+from strandline.algebra.plan import At, Filter, GroupBy, Join, Output, Plan, Project, Scan, children
 from strandline.algebra.scalar import Call, Col, Lit, equality
 from strandline.algebra.schema import Column
 from strandline.errors import IntegrateError
@@ -19,7 +19,7 @@ from strandline.integrate.eca import Eca
 from strandline.integrate.eca_local import locality
 from strandline.integrate.grouped import Grouped
 from strandline.integrate.memory import Memory
-from strandline.integrate.messages import Answer, Delta, Install, Query, Update
+from strandline.integrate.messages import Answer, Delta, Evaluate, Install, Query, Update
 from strandline.integrate.network import Network
 from strandline.integrate.schedules import run_at_random
 from strandline.integrate.state import dump, load
@@ -212,6 +212,31 @@ def test_state_is_text_without_rows() -> None:
     (install,) = again.on_answer(Answer(query.id))
     assert isinstance(install, Install)
     assert install.upto == 1
+
+
+@pytest.mark.parametrize("name", ["eca-key", "strobe", "c-strobe"])
+def test_plans_stay_flat_though_very_many_updates_arrive_while_a_query_is_open(name: str) -> None:
+    algorithm = create(name, ONE)
+    messages = list(algorithm.on_update(update(1, s=(1, 0))))
+    (query,) = [message for message in messages if isinstance(message, Query)]
+    for number in range(2, 300):
+        algorithm.on_update(update(number, r=(0, 1)))
+    messages = list(algorithm.on_answer(Answer(query.id)))
+    assert messages
+    assert max(depth(plan) for message in messages for plan in plans(message)) < 15
+
+
+def plans(message: object) -> list[Plan]:
+    match message:
+        case Evaluate(plan=plan):
+            return [plan]
+        case Install(changes=changes):
+            return [plan for _, plan in changes]
+    return []
+
+
+def depth(plan: Plan) -> int:
+    return 1 + max((depth(child) for child in children(plan)), default=0)
 
 
 def test_doing_an_event_again_gives_the_same_messages() -> None:
