@@ -39,7 +39,7 @@ def values(chance: random.Random) -> Row:
 
 def random_set(chance: random.Random, rows: int, *, nulls: bool = True) -> tuple[list[Row], list[Row]]:
     """Two snapshots: rows that stay, move, change, go and come; parts of keys may be NULL."""
-    keys = [(i // 2, chance.choice("xy") + str(i % 2)) for i in range(rows)]
+    keys: list[tuple[int | None, str | None]] = [(i // 2, chance.choice("xy") + str(i % 2)) for i in range(rows)]
     if nulls:
         keys[::17] = [(i, None) for i in range(len(keys[::17]))]
         keys[1::37] = [(None, f"p{i}") for i in range(len(keys[1::37]))]
@@ -94,7 +94,8 @@ def frozen(row: Row, names: Sequence[str] = SCHEMA.names) -> tuple[Any, ...]:
 
 def reported(folder: str | Path) -> list[Row]:
     """The rows of a report."""
-    return ds.dataset(str(folder), format="parquet").to_table().to_pylist()
+    rows: list[Row] = ds.dataset(str(folder), format="parquet").to_table().to_pylist()
+    return rows
 
 
 def applied(old: Sequence[Row], changes: Sequence[Row]) -> Counter[tuple[Any, ...]]:

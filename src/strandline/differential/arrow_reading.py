@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 from strandline.differential.snapshot import Snapshot
 from strandline.differential.unreadable import SHOWN, Policy, Unreadable
 
+DECODING = 5 << 19
+"""Bytes that reading a column of a file takes besides its rows: a page and a dictionary, about a megabyte each."""
+
 PROBE = 1_000
 """Rows that are read to find out how large rows are."""
 

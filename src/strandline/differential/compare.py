@@ -7,6 +7,7 @@ which is insert, delete, update_preimage or update_postimage. ``Differential.cha
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import time
@@ -19,7 +20,7 @@ from uuid import uuid4
 
 from strandline.differential import kept as keeping
 from strandline.differential import misses
-from strandline.differential.arrow_reading import batches, row_bytes
+from strandline.differential.arrow_reading import DECODING, batches, row_bytes
 from strandline.differential.blocks import in_blocks
 from strandline.differential.choice import Facts, choose, comes_in_order, impossible, key_bytes, usable
 from strandline.differential.columns import Columns, agreed
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 MEMORY = 1 << 30
 """Bytes that an algorithm may hold, unless told otherwise."""
+
+SMALLEST = 1 << 20
+"""Bytes without which Window has no room for rows."""
 
 LITTLE = 32 << 20
 """Files of fewer bytes in all are compared without Spark's preparations for large data."""
@@ -185,9 +189,8 @@ class _Comparison:
                 algorithm, reason = choice.algorithm, choice.reason
             else:
                 algorithm, reason = wanted, "asked for"
-                why = impossible(
-                    algorithm, replace(facts, in_order=True, keep=False, memory=max(facts.memory, 1 << 62))
-                )
+                unbound = replace(facts, in_order=True, keep=False, memory=1 << 62)
+                why = impossible(algorithm, unbound)
                 if why is not None:
                     raise DifferentialError("ALGORITHM_IMPOSSIBLE", f"{algorithm} cannot be used here: {why}.")
             if self.note:
@@ -213,7 +216,7 @@ class _Comparison:
 
     def _as_kept(self) -> Snapshot:
         assert self.kept is not None
-        return Snapshot(self.kept.snapshot, "query", schema=self.kept.schema(), rows=self.kept.rows)
+        return Snapshot(self.kept.snapshot, "parquet", schema=self.kept.schema(), rows=self.kept.rows)
 
     def _kept_fits(self) -> bool:
         kept = self.kept
@@ -262,7 +265,8 @@ class _Comparison:
 
     def _window(self, algorithm: Algorithm, report: str) -> Differential:
         assert self.old is not None
-        schema, bound = self.columns.schema, Bound(self.memory)
+        schema = self.columns.schema
+        bound = Bound(self._memory_for_buffers())
         block = bound.block(max(row_bytes(side, schema) for side in (self.old, self.new)))
         old, new = (
             in_blocks(batches(side, schema, block, self.unreadable[name], self.policy), schema, block)
@@ -274,6 +278,16 @@ class _Comparison:
         rows = (found.old_rows, found.new_rows)
         reads = [(name, side.bytes or 0) for name, side in (("old", self.old), ("new", self.new))]
         return self._done(algorithm, report, found.counts, rows, reads, useless_pairs=found.useless_pairs)
+
+    def _memory_for_buffers(self) -> int:
+        decoding = 2 * len(self.columns.schema) * DECODING
+        if self.memory < decoding + SMALLEST:
+            raise DifferentialError(
+                "MEMORY_TOO_SMALL",
+                f"window needs {math.ceil((decoding + SMALLEST) / (1 << 20))} MB to read {len(self.columns.schema)} "
+                f"columns of two snapshots, and may have {self.memory >> 20} MB; give it more (--memory).",
+            )
+        return self.memory - decoding
 
     def _on_spark(self, algorithm: Algorithm, report: str) -> Differential:
         from strandline.differential import spark_bags, spark_sets

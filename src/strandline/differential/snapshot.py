@@ -18,7 +18,7 @@ from strandline.engine.delta_log import DeltaLog, NoSuchTable
 from strandline.engine.little import plain_files, usual_type
 from strandline.errors import DifferentialError
 
-Format = Literal["parquet", "csv", "json", "delta", "query"]
+Format = Literal["parquet", "csv", "json", "delta"]
 
 FORMS = "a Parquet, CSV or JSON file or a folder of them, a Delta table, or PATH@vN for one of its versions"
 
@@ -40,8 +40,7 @@ class Snapshot:
     """Rows at rest.
 
     *name* is how the user calls it. *files* are what this process can read in order, None if only Spark can read it.
-    *schema* is None if nothing says what the columns are: it then has no rows. *sql* is the text of a query, for a
-    snapshot that lies in another system. *fingerprint* changes when the rows do.
+    *schema* is None if nothing says what the columns are: it then has no rows. *fingerprint* changes when the rows do.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Snapshot:
     version: int | None = None
     files: tuple[str, ...] | None = None
     schema: pa.Schema | None = None
-    sql: str | None = None
     bytes: int | None = None
     rows: int | None = None
     fingerprint: str = ""

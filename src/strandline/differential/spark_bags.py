@@ -71,8 +71,8 @@ def _of_pointers(job: Job, algorithm: Algorithm) -> None:
     if job.old is None or job.old.pointed is None or job.new.pointed is None:
         raise DifferentialError(
             "ALGORITHM_IMPOSSIBLE",
-            f"{algorithm} compares bags by the addresses of their rows, which text files, queries and some Delta "
-            "tables do not have; use sm, ph or window.",
+            f"{algorithm} compares bags by the addresses of their rows, which text files and some Delta tables "
+            "do not have; use sm, ph or window.",
         )
     small = [*keys(job.columns), *job.b, FILE, ROW]
     old, new = (

@@ -124,9 +124,6 @@ def _raw(engine: Engine, snapshot: Snapshot) -> DataFrame:
             return reader.option("columnNameOfCorruptRecord", CORRUPT).csv(_paths(snapshot))
         case "json":
             return _json(engine, snapshot)
-        case "query":
-            assert snapshot.sql is not None
-            return spark.sql(snapshot.sql)
 
 
 def _json(engine: Engine, snapshot: Snapshot) -> DataFrame:

@@ -132,7 +132,7 @@ def _hashes_against_rows(job: Job, algorithm: Algorithm) -> None:
 def _hashes_against_hashes(job: Job, algorithm: Algorithm) -> None:
     """``<K, b, p>`` on both sides; full rows are fetched for what has changed (C2).
 
-    Where rows have no address (text files, queries), they are fetched by their key.
+    Where rows have no address (text files), they are fetched by their key.
     """
     pointed = job.new.pointed is not None
     whole = job.new.pointed if job.new.pointed is not None else job.new.frame

@@ -117,6 +117,7 @@ def _usual(table: pa.Table) -> pa.Table:
 
 
 def usual_type(kind: pa.DataType) -> pa.DataType:
+    """The type of Arrow that Spark reads, for one that delta-rs or a file has."""
     if pa.types.is_dictionary(kind):
         return usual_type(kind.value_type)
     if pa.types.is_uint64(kind):
