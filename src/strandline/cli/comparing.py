@@ -19,7 +19,7 @@ from strandline.cli.outcome import reported
 from strandline.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from strandline.differential.compare import Differential
+    from strandline.differential.outcome import Differential
     from strandline.differential.snapshot import Snapshot
     from strandline.engine.session import Engine
 

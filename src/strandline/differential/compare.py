@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -23,19 +23,19 @@ from strandline.differential import misses
 from strandline.differential.arrow_reading import DECODING, batches, row_bytes
 from strandline.differential.blocks import in_blocks
 from strandline.differential.choice import Facts, choose, comes_in_order, impossible, key_bytes, usable
-from strandline.differential.columns import Columns, agreed
+from strandline.differential.columns import agreed
 from strandline.differential.cost import COMPRESSED, Algorithm
 from strandline.differential.hashing import Bits
 from strandline.differential.kept import FORMS, Kept
-from strandline.differential.report import Counts, counted, sample
+from strandline.differential.outcome import Differential
+from strandline.differential.report import Counts, counted
 from strandline.differential.snapshot import Snapshot, without_common_files
-from strandline.differential.uniqueness import duplicate_key
 from strandline.differential.unreadable import Policy, Unreadable
 from strandline.differential.window import Bound, window, window_bag
 from strandline.errors import DifferentialError
 
 if TYPE_CHECKING:
-    from strandline.engine.session import DataFrame, Engine
+    from strandline.engine.session import Engine
 
 MEMORY = 1 << 30
 """Bytes that an algorithm may hold, unless told otherwise."""
@@ -47,70 +47,6 @@ LITTLE = 32 << 20
 """Files of fewer bytes in all are compared without Spark's preparations for large data."""
 
 Wanted = Algorithm | Literal["auto"]
-
-
-@dataclass
-class Differential:
-    """What changed between two snapshots, how it was found, and what that took.
-
-    *error* is the probability that one of the rows compared by hashes was changed and missed; 0 for exact algorithms.
-    *old_rows_known* says whether deletes and updates come with the old row. *report* is the folder with the changes; it
-    is removed by :meth:`close` if nobody named it.
-    """
-
-    algorithm: Algorithm
-    reason: str
-    counts: Counts
-    columns: Columns
-    report: str
-    rows: tuple[int, int]
-    reads: list[tuple[str, int]]
-    error: float
-    useless_pairs: int
-    unreadable: dict[str, Unreadable]
-    old_rows_known: bool
-    kept: Kept | None
-    seconds: float
-    _engine: Engine = field(repr=False)
-    _cleanup: ExitStack = field(repr=False)
-
-    @property
-    def changes(self) -> DataFrame:
-        """The report as a DataFrame."""
-        return self._engine.worker.read.parquet(self.report)
-
-    @property
-    def bytes_read(self) -> int:
-        """The sizes of all files that were read, each as often as it was."""
-        return sum(size for _, size in self.reads)
-
-    def sample(self, most: int) -> list[dict[str, Any]]:
-        """The first rows of the report."""
-        return sample(self.report, most)
-
-    def close(self) -> None:
-        """Remove what was written for this comparison only."""
-        self._cleanup.close()
-
-    def to_dict(self) -> dict[str, Any]:
-        """What the ``--json`` output shows."""
-        days = misses.expected_days(min(self.rows), misses.error(self.kept.bits if self.kept else 64))
-        return {
-            "algorithm": self.algorithm,
-            "reason": self.reason,
-            "counts": self.counts.to_dict(),
-            "rows": {"old": self.rows[0], "new": self.rows[1]},
-            "bytes_read": self.bytes_read,
-            "reads": [{"what": what, "bytes": size} for what, size in self.reads],
-            "error_probability": self.error,
-            "expected_days_to_a_miss": days if self.error else None,
-            "useless_pairs": self.useless_pairs,
-            "old_rows_known": self.old_rows_known,
-            "schema": self.columns.to_dict(),
-            "unreadable": {side: found.to_dict() for side, found in self.unreadable.items()},
-            "kept_bytes": None if self.kept is None else self.kept.bytes,
-            "seconds": round(self.seconds, 3),
-        }
 
 
 def compare(
@@ -291,6 +227,7 @@ class _Comparison:
 
     def _on_spark(self, algorithm: Algorithm, report: str) -> Differential:
         from strandline.differential import spark_bags, spark_sets
+        from strandline.differential.spark_keys import check_keys, counted_by_spark
         from strandline.differential.spark_reading import read
         from strandline.differential.spark_report import keys
 
@@ -331,46 +268,15 @@ class _Comparison:
             )
             self.say(f"comparing with {algorithm}")
             (spark_bags if self.bag else spark_sets).run(algorithm, job)
-            counts = counted(report) if "://" not in report else self._counted_by_spark(report)
+            counts = counted(report) if "://" not in report else counted_by_spark(self.engine, report)
             if not self.bag:
-                self._check_keys(job, counts)
+                check_keys(job, counts)
             elif keep is not None and algorithm in ("sm", "ph"):
                 spark_sets.keep_rows(job, new.frame, algorithm)
         done = self._done(algorithm, report, counts, (job.old_rows, new.rows), job.reads)
         if job.stored is not None:
             return replace(done, kept=self._record(algorithm, job, counts))
         return done
-
-    def _counted_by_spark(self, report: str) -> Counts:
-        rows = self.engine.worker.read.parquet(report).groupBy("_change_type").count().collect()
-        found = {row[0]: int(row[1]) for row in rows}
-        return Counts(found.get("insert", 0), found.get("delete", 0), found.get("update_postimage", 0))
-
-    def _check_keys(self, job: Any, counts: Counts) -> None:
-        """Object to a key that several rows have: then rows have too many partners, or a key is reported twice."""
-        from strandline.sql.names import quoted_list
-
-        partners = (job.old_rows - counts.deleted, job.new.rows - counts.inserted)
-        wrong = partners[0] != partners[1] or (job.pairs is not None and job.pairs != partners[0])
-        by = [*self.columns.key, "_change_type"]
-        if not wrong and counts.total:
-            changes = self.engine.worker.read.parquet(job.report)
-            wrong = bool(changes.groupBy(*map(_quoted, by)).count().where("count > 1").limit(1).collect())
-        if not wrong:
-            return
-        from strandline.differential.spark_report import keys
-
-        for side, frame in (("new", job.new.frame), ("old", None if job.old is None else job.old.frame)):
-            if frame is not None:
-                again = frame.groupBy(*keys(self.columns)).count().where("count > 1").limit(5).collect()
-                if again:
-                    shutil.rmtree(job.report, ignore_errors=True)
-                    raise duplicate_key(side, self.columns.key, [tuple(row)[:-1] for row in again])
-        raise DifferentialError(
-            "KEY_NOT_UNIQUE",
-            f"several rows of the old snapshot had the same key ({quoted_list(self.columns.key)}) when it was kept; "
-            "remove the folder where it was kept, and compare with the old snapshot itself.",
-        )
 
     def _record(self, algorithm: Algorithm, job: Any, counts: Counts) -> Kept:
         assert self.folder is not None
@@ -417,13 +323,8 @@ class _Comparison:
             self.unreadable,
             self.old is not None or algorithm in ("sm", "ph"),
             None,
+            self.bits,
             0.0,
             self.engine,
             self.cleanup,
         )
-
-
-def _quoted(name: str) -> str:
-    from strandline.sql.names import quoted
-
-    return quoted(name)

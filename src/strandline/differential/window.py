@@ -107,7 +107,7 @@ class _Run:
             if spool.used:
                 spool.deletes(self.aging1.drain())
                 spool.inserts(self.aging2.drain())
-                pairs = spool.settle(self.report, self.passes, self.bound.memory // 4)
+                pairs = spool.settle(self.report, self.passes, self.bound.memory // 8)
             else:
                 self.report.deletes(self.aging1.drain())
                 self.report.inserts(self.aging2.drain())
