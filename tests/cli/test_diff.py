@@ -150,6 +150,8 @@ def test_a_key_that_several_rows_have_is_an_error_that_names_it(tmp_path: Path, 
         (("old.csv", "new.csv", "--bag", "--algorithm", "phc1"), "ALGORITHM_IMPOSSIBLE", "sets only"),
         (("old.csv", "new.csv", "--key", "id", "--algorithm", "window", "--memory", "1m"), "MEMORY_TOO_SMALL", "MB"),
         (("empty.csv", "empty.csv", "--key", "id"), "SNAPSHOT_EMPTY", "columns"),
+        (("old.csv", "latin.csv", "--key", "id"), "SNAPSHOT_UNREADABLE", "UTF8"),
+        (("old.csv", "parts", "--key", "id"), "SNAPSHOT_FORMAT", "x=1"),
     ],
 )  # fmt: skip
 def test_bad_input_is_explained(
@@ -160,8 +162,9 @@ def test_bad_input_is_explained(
     csv(tmp_path / "new.csv", "id,v", "1,b")
     csv(tmp_path / "other.csv", "x,y", "1,b")
     (tmp_path / "empty.csv").touch()
-    for folder in ("mixed", "full"):
-        (tmp_path / folder).mkdir()
+    (tmp_path / "latin.csv").write_bytes(b"id,v\n1,\xe9\n")
+    for folder in ("mixed", "full", "parts/x=1"):
+        (tmp_path / folder).mkdir(parents=True)
         csv(tmp_path / folder / "a.csv", "id,v")
     (tmp_path / "mixed" / "b.json").write_text("{}")
     pq.write_table(pa.table({"id": [1], "v": ["a"]}), tmp_path / "typed.parquet")

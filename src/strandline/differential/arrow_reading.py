@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from strandline.differential.snapshot import Snapshot
 from strandline.differential.unreadable import SHOWN, Policy, Unreadable
+from strandline.errors import DifferentialError
 
 DECODING = 5 << 19
 """Bytes that reading a column of a file takes besides its rows: a page and a dictionary, about a megabyte each."""
@@ -26,10 +27,16 @@ def batches(
     """The rows of a snapshot that this process can read, with the columns of *schema*, about *rows* at a time."""
     assert snapshot.files is not None
     for file in snapshot.files:
-        if snapshot.format == "csv":
-            yield from _typed(_csv(file, snapshot, schema, unreadable), schema, unreadable, policy)
-        else:
-            yield from _parquet(file, schema, rows)
+        try:
+            if snapshot.format == "csv":
+                yield from _typed(_csv(file, snapshot, schema, unreadable), schema, unreadable, policy)
+            else:
+                yield from _parquet(file, schema, rows)
+        except (pa.ArrowException, OSError) as error:
+            raise DifferentialError(
+                "SNAPSHOT_UNREADABLE",
+                f"{file} cannot be read to its end: {str(error).splitlines()[0]}; put it right or take it away.",
+            ) from error
 
 
 def row_bytes(snapshot: Snapshot, schema: pa.Schema) -> float:

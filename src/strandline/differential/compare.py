@@ -132,7 +132,7 @@ class _Comparison:
             if self.note:
                 reason = f"{reason} ({self.note})"
             report = self._report_folder()
-            found = self._window(algorithm, report) if algorithm == "window" else self._on_spark(algorithm, report)
+            found = self._window(algorithm, report) if algorithm == "window" else self._explained(algorithm, report)
             return replace(found, reason=reason, seconds=time.monotonic() - self.began)
         except BaseException:
             self.cleanup.close()
@@ -224,6 +224,19 @@ class _Comparison:
                 f"columns of two snapshots, and may have {self.memory >> 20} MB; give it more (--memory).",
             )
         return self.memory - decoding
+
+    def _explained(self, algorithm: Algorithm, report: str) -> Differential:
+        """On Spark, whose refusals are told in one line."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._on_spark(algorithm, report)
+        except PySparkException as error:
+            raise DifferentialError(
+                "COMPARISON_FAILED",
+                f"Spark could not compare {self.unreadable['old'].name} with {self.new.name}: "
+                f"{str(error).strip().splitlines()[0][:500]}; try another --algorithm, or more memory.",
+            ) from error
 
     def _on_spark(self, algorithm: Algorithm, report: str) -> Differential:
         from strandline.differential import spark_bags, spark_sets

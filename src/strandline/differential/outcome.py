@@ -55,6 +55,8 @@ class Differential:
 
     def sample(self, most: int) -> list[dict[str, Any]]:
         """The first rows of the report."""
+        if "://" in self.report:
+            return [row.asDict(recursive=True) for row in self.changes.take(most)]
         return sample(self.report, most)
 
     def close(self) -> None:

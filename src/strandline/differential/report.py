@@ -77,7 +77,8 @@ class ReportFile:
 def counted(folder: str) -> Counts:
     """What the files of a report hold."""
     found = {INSERT: 0, DELETE: 0, AFTER: 0, BEFORE: 0}
-    for batch in ds.dataset(folder, format="parquet").to_batches(columns=[CHANGE_TYPE]):
+    stored = ds.dataset(folder, format="parquet")
+    for batch in stored.to_batches(columns=[CHANGE_TYPE]) if stored.files else ():
         for entry in batch.column(0).value_counts().to_pylist():
             found[entry["values"]] += entry["counts"]
     return Counts(found[INSERT], found[DELETE], found[AFTER])

@@ -71,6 +71,12 @@ def snapshot(text: str, storage_options: Mapping[str, str] | None = None) -> Sna
     if not place.exists():
         raise DifferentialError("SNAPSHOT_MISSING", f"there is nothing at {text}; a snapshot is {FORMS}; correct it.")
     files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if _is_data(file, place))
+    if any("=" in part for file in files for part in file.relative_to(place).parts[:-1]):
+        raise DifferentialError(
+            "SNAPSHOT_FORMAT",
+            f"{text} has folders whose names are values (x=1), which the files in them do not hold; name one of these "
+            "folders, or make a Delta table of it.",
+        )
     return of_files(text, [str(file) for file in files])
 
 
