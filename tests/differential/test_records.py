@@ -257,7 +257,7 @@ def pairs(draw: st.DrawFn) -> tuple[list[Record], list[Record]]:
 bags = st.lists(st.builds(Record, st.none() | st.integers(0, 4), rests), max_size=14)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(pairs())
 def test_applying_the_reports_of_a_set_gives_the_new_snapshot(both: tuple[list[Record], list[Record]]) -> None:
     old, new = both
@@ -267,7 +267,7 @@ def test_applying_the_reports_of_a_set_gives_the_new_snapshot(both: tuple[list[R
         assert len(reports) == fewest_reports(old, new), name
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(sets())
 def test_an_unchanged_snapshot_in_another_order_has_no_changes(old: list[Record]) -> None:
     new = sorted(old, key=lambda record: repr(record.rest))
@@ -275,7 +275,7 @@ def test_an_unchanged_snapshot_in_another_order_has_no_changes(old: list[Record]
         assert list(algorithm(old, new)) == [], name
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(bags, bags)
 def test_applying_the_reports_of_a_bag_gives_the_new_snapshot(old: list[Record], new: list[Record]) -> None:
     for name, algorithm in BAG.items():
@@ -284,7 +284,7 @@ def test_applying_the_reports_of_a_bag_gives_the_new_snapshot(old: list[Record],
         assert len(reports) == fewest_reports(old, new), name
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(pairs(), bags, bags, st.integers(1, 4), st.integers(0, 4))
 def test_window_is_right_whatever_its_buffers_hold(
     both: tuple[list[Record], list[Record]], bag1: list[Record], bag2: list[Record], block: int, aging: int
@@ -293,7 +293,7 @@ def test_window_is_right_whatever_its_buffers_hold(
     assert applied_to_bag(bag1, window_bag(bag1, bag2, block=block, aging=aging)) == Counter(bag2)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(pairs(), st.integers(1, 4))
 def test_window_has_no_extra_message_if_nothing_moved_farther_than_it_ages(
     both: tuple[list[Record], list[Record]], block: int
