@@ -23,9 +23,9 @@ HASH_TABLE = 64
 class Facts:
     """What is known before anything is read: sizes in bytes of files, rows, and what each algorithm depends on.
 
-    *held* is what the larger snapshot would take in memory. *here* says whether this process can read both,
-    *in_order* whether both come in the order of the key. *kept* is the form in which the old one was kept,
-    *keep* whether the new one is to be.
+    *held* is what the larger snapshot would take in memory, *reach* what an aging buffer of Window holds of it. *here*
+    says whether this process can read both, *in_order* whether both come in the order of the key. *kept* is the form in
+    which the old one was kept, *keep* whether the new one is to be. *small* is the size of a key.
     """
 
     old: float
@@ -33,6 +33,7 @@ class Facts:
     rows: int
     small: float
     held: float
+    reach: float
     memory: int
     bag: bool
     here: bool
@@ -74,7 +75,9 @@ def impossible(algorithm: Algorithm, facts: Facts) -> str | None:
     if algorithm == "window":
         if not facts.here:
             return "it streams the rows through this process, which can read Parquet, CSV and plain Delta tables only"
-        if not facts.in_order and facts.held > facts.memory / 8:
+        if facts.reach <= 0:
+            return "there is too little memory for it"
+        if not facts.in_order and facts.held > facts.reach:
             return "rows may have moved farther than its memory reaches"
         return "it keeps nothing for the next run" if facts.keep else None
     if algorithm == "phc" and facts.rows * HASH_TABLE > facts.memory:
@@ -134,7 +137,7 @@ def _cost(algorithm: Algorithm, facts: Facts) -> float:
 def _why(algorithm: Algorithm, facts: Facts) -> str:
     state = "what was kept of the old snapshot" if usable(algorithm, facts.kept) else "the old snapshot"
     match algorithm:
-        case "window" if facts.held <= facts.memory / 8:
+        case "window" if facts.held <= facts.reach:
             return "both snapshots fit in memory, so one pass over both finds every row wherever it has moved"
         case "window":
             return "both snapshots come in the order of their key, so one pass over both is enough"

@@ -125,7 +125,7 @@ class _Comparison:
                 algorithm, reason = choice.algorithm, choice.reason
             else:
                 algorithm, reason = wanted, "asked for"
-                unbound = replace(facts, in_order=True, keep=False, memory=1 << 62)
+                unbound = replace(facts, in_order=True, keep=False, memory=1 << 62, reach=1.0)
                 why = impossible(algorithm, unbound)
                 if why is not None:
                     raise DifferentialError("ALGORITHM_IMPOSSIBLE", f"{algorithm} cannot be used here: {why}.")
@@ -175,6 +175,7 @@ class _Comparison:
             rows=max(rows),
             small=key_bytes(schema, key),
             held=each * max(rows) if here else float("inf"),
+            reach=float(Bound(self.memory - self._decoding()).aging_bytes),
             memory=self.memory,
             bag=self.bag,
             here=here,
@@ -215,8 +216,12 @@ class _Comparison:
         reads = [(name, side.bytes or 0) for name, side in (("old", self.old), ("new", self.new))]
         return self._done(algorithm, report, found.counts, rows, reads, useless_pairs=found.useless_pairs)
 
+    def _decoding(self) -> int:
+        """What Window takes to read all columns of both snapshots, besides their rows."""
+        return 2 * len(self.columns.schema) * DECODING
+
     def _memory_for_buffers(self) -> int:
-        decoding = 2 * len(self.columns.schema) * DECODING
+        decoding = self._decoding()
         if self.memory < decoding + SMALLEST:
             raise DifferentialError(
                 "MEMORY_TOO_SMALL",

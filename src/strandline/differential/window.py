@@ -21,6 +21,9 @@ from strandline.differential.report import Counts, ReportFile
 from strandline.differential.spool import Spool
 from strandline.differential.uniqueness import KeyOrder
 
+MOST_AGING = 1 << 30
+"""Bytes of an aging buffer, however much memory there is: Arrow's arrays of text hold no more than two gigabytes."""
+
 MOST_ROWS = 65_536
 """An input buffer holds no more rows, however much memory there is: larger ones are not faster."""
 
@@ -40,7 +43,7 @@ class Bound:
     @property
     def aging_bytes(self) -> int:
         """Of one aging buffer."""
-        return self.memory // 8
+        return min(self.memory // 8, MOST_AGING)
 
     def block(self, row_bytes: float) -> int:
         """Rows of an input buffer."""
