@@ -98,7 +98,9 @@ def null_free(files: Sequence[str], key: Sequence[str]) -> bool:
 
 def _set_aside(raw: DataFrame, bad: str, unreadable: Unreadable, policy: Policy) -> tuple[DataFrame, int]:
     """The readable rows, and how many there are."""
-    rows, count = raw.selectExpr("count(*)", f"count_if({bad})").collect()[0]
+    # Spark does not let a query look at unreadable rows alone: it has to ask for a column, too.
+    column = next(name for name in raw.columns if name != CORRUPT)
+    rows, count, _ = raw.selectExpr("count(*)", f"count_if({bad})", f"count({quoted(column)})").collect()[0]
     if count:
         found = raw.where(bad).limit(SHOWN).collect()
         unreadable.add(count, [",".join("" if value is None else str(value) for value in row) for row in found])
