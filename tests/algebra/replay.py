@@ -48,7 +48,11 @@ def computed(blocks: Sequence[Block], leaves: Mapping[str, SignedBag]) -> Conten
 
 def read(block: Block, stored: SignedBag) -> SignedBag:
     """The visible rows of *block*, or their delta, from stored ones."""
-    return evaluate(block.reading(Scan(Backing(block.node), "", block.stored)), lambda _: stored)
+    return _evaluated(block.reading(Scan(Backing(block.node), "", block.stored)), stored)
+
+
+def _evaluated(plan: Plan, rows: SignedBag) -> SignedBag:
+    return evaluate(plan, lambda _: rows)
 
 
 def absorbed(block: Block, old: SignedBag, summary: SignedBag) -> SignedBag:
@@ -113,7 +117,7 @@ def refreshed(
         stored_deltas[block.node] = stored[block.node] - old
         if plan.form == "copies":
             scan = Scan(Bag("copies"), "", plan.plan.columns)
-            deltas[block.node] = evaluate(block.reading_copies(scan), lambda _, copies=delta: copies)
+            deltas[block.node] = _evaluated(block.reading_copies(scan), delta)
         else:
             deltas[block.node] = read(block, stored_deltas[block.node])
         visible[block.node] = visible[block.node] + deltas[block.node]
