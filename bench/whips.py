@@ -10,7 +10,9 @@ Sizes come from the environment: ROWS (line items, default 600,000), RATES (perc
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +28,7 @@ from rich.table import Table
 from bench import results
 from strandline import Warehouse
 from strandline.store import install as installing
-from strandline.store.deltas import Delta, write_delta
+from strandline.store.deltas import write_delta
 from strandline.store.tables import make_ready
 
 Found = dict[str, dict[str, float]]
@@ -63,14 +65,14 @@ FINDINGS = {
 
 
 def _show(name: str, found: Found) -> None:
-    columns = list(next(iter(found.values())))
+    columns = list(dict.fromkeys(column for times in found.values() for column in times))
     table = Table(title=f"{name}, seconds (and ratio to the first column)", caption=FINDINGS[name])
     table.add_column("case")
     for column in columns:
         table.add_column(column, justify="right")
     for case, times in found.items():
         first = times[columns[0]]
-        table.add_row(case, *(f"{times[c]:.2f} ({times[c] / first:.2f})" for c in columns))
+        table.add_row(case, *(f"{times[c]:.2f} ({times[c] / first:.2f})" if c in times else "" for c in columns))
     Console(width=160).print(table)
 
 
@@ -112,7 +114,8 @@ class _Lake:
         self.lines, self.orders = folder / "lake" / "lines", folder / "lake" / "orders"
         feed = {"delta.enableChangeDataFeed": "true"}
         write_deltalake(self.lines, _lines(0, rows, copies), configuration=feed)
-        keys = pa.array(range(rows // copies // 4 + rows), pa.int64())
+        self.all_orders = rows // copies // 4 + rows
+        keys = pa.array(range(self.all_orders), pa.int64())
         day = pa.array([n % 2_400 for n in range(len(keys))], pa.int32())
         note = pa.array([f"order {n}" for n in range(len(keys))])
         write_deltalake(self.orders, pa.table({"orderkey": keys, "day": day, "note": note}), configuration=feed)
@@ -177,47 +180,54 @@ def _duplicates(folder: Path, rows: int, rates: list[int], copies: list[int]) ->
 # Figures 7.12 and 7.13
 
 
+WAYS = {
+    "by key (MERGE)": ("keyed", "merge"),
+    "by key, clustered": ("clustered", "merge"),
+    "copies (MERGE)": ("bag", "merge"),
+    "overwrite": ("bag", "overwrite"),
+    "list of keys (DELETE)": ("keyed", "delete+append"),
+}
+"""Ways of deleting: a view and an install method."""
+
+
 def _deletions(folder: Path, rows: int, rates: list[int]) -> Found:
     found: Found = {}
     with Warehouse.open(folder / "project") as warehouse:
         lake = _Lake(folder, rows, 1, warehouse)
         lake.view("keyed", "SELECT * FROM lake.orders")
-        lake.view("sorted", "SELECT * FROM lake.orders", "CLUSTER BY (orderkey)")
+        lake.view("clustered", "SELECT * FROM lake.orders", "CLUSTER BY (orderkey)")
         lake.view("bag", "SELECT orderkey + 0 AS orderkey, day, note FROM lake.orders")
+        tests = {"400 orders in a range": "orderkey < 400"}
         for percent in rates:
-            for spread, test in (("scattered", f"xxhash64(orderkey) % 100 BETWEEN 0 AND {percent - 1}"),
-                                 ("a range", f"orderkey < {rows * 5 // 4 * percent // 100}")):  # fmt: skip
-                times = {
-                    "by key (MERGE)": _installed(lake, "keyed", test, "merge"),
-                    "by key, clustered": _installed(lake, "sorted", test, "merge"),
-                    "copies (MERGE)": _installed(lake, "bag", test, "merge"),
-                    "overwrite": _installed(lake, "bag", test, "overwrite"),
-                }
-                found[f"{percent} % of orders, {spread}"] = times
-        times = {}
-        test = "orderkey < 400"
-        for name, view, method in (("by key (MERGE)", "keyed", "merge"), ("by key, clustered", "sorted", "merge"),
-                                   ("copies (MERGE)", "bag", "merge"), ("overwrite", "bag", "overwrite"),
-                                   ("DELETE by list", "keyed", "delete+append")):  # fmt: skip
-            times[name] = _installed(lake, view, test, method)
-        found["400 orders"] = times
-        for case in found:
-            found[case].setdefault("DELETE by list", float("nan"))
+            tests[f"{percent} % of orders, scattered"] = f"pmod(xxhash64(orderkey), 100) < {percent}"
+            tests[f"{percent} % of orders in a range"] = f"orderkey < {lake.all_orders * percent // 100}"
+        for case, test in tests.items():
+            few = case.startswith("400")
+            ways = {label: way for label, way in WAYS.items() if few or way[1] != "delete+append"}
+            found[case] = {label: _installed(lake, view, _deleted, test, way) for label, (view, way) in ways.items()}
     return found
 
 
-def _installed(lake: _Lake, view: str, test: str, method: str) -> float:
-    """Seconds to delete the rows that pass *test*, in one way; the table is as before afterwards."""
-    import time
+def _deleted(table: str, test: str) -> str:
+    return f"SELECT *, -1 AS __sign FROM {table} WHERE {test}"
 
+
+def _updated(table: str, test: str) -> str:
+    """Deletions and insertions that change a column that is in no join, selection or key."""
+    new = f"SELECT orderkey, day, note || '!' AS note, 1 AS __sign FROM {table} WHERE {test}"
+    return f"SELECT orderkey, day, note, -1 AS __sign FROM {table} WHERE {test} UNION ALL {new}"
+
+
+def _installed(lake: _Lake, view: str, changes: Callable[[str, str], str], test: str, method: str) -> float:
+    """Seconds to install *changes* of the rows that pass *test*, in one way, into the table as it was at first."""
     warehouse = lake.warehouse
     engine, node = warehouse._engine, warehouse._node(view)
     base = warehouse._catalog.versions.baseline(node.record.id)
     assert base is not None
     with tempfile.TemporaryDirectory() as scratch, engine.step(view, "bench", small=False):
         make_ready(engine, node, base.version, "bench")
-        rows = f"SELECT *, -1 AS __sign FROM delta.`{node.path}` VERSION AS OF {base.version} WHERE {test}"
-        delta: Delta = write_delta(engine, rows, node.stored, f"{scratch}/delta")
+        sql = changes(f"delta.`{node.path}` VERSION AS OF {base.version}", test)
+        delta = write_delta(engine, sql, node.stored, f"{scratch}/delta")
         with mock.patch.object(installing, "method_for", lambda *_: method):
             began = time.perf_counter()
             installing.install(engine, node, delta, base.version, "bench")
@@ -266,64 +276,37 @@ def _aggregates(folder: Path, rows: int, rates: list[int]) -> Found:
 
 def _updates(folder: Path, rows: int, rates: list[int]) -> Found:
     """An update of a column that is in no join: the pair joined as it is, or once, by its key; then two installs."""
-    import time
-
     found: Found = {}
     with Warehouse.open(folder / "project") as warehouse:
         lake = _Lake(folder, rows, 1, warehouse)
         lake.view("keyed", "SELECT * FROM lake.orders")
         lake.view("bag", "SELECT orderkey + 0 AS orderkey, day, note FROM lake.orders")
-        engine = warehouse._engine
-        lines = f"delta.`{lake.lines}`"
         for percent in rates:
-            chosen = f"delta.`{lake.orders}` WHERE orderkey % 100 < {percent}"
-            with engine.step("bench", "bench", small=False), tempfile.TemporaryDirectory() as scratch:
-                pairs = (
-                    f"SELECT orderkey, day, note, -1 AS __sign FROM {chosen} UNION ALL "
-                    f"SELECT orderkey, day, note || '!' AS note, 1 AS __sign FROM {chosen}"
-                )
-                engine.write_parquet(pairs, f"{scratch}/pairs")
-                stored = f"parquet.`{scratch}/pairs`"
-                twice = (
-                    f"SELECT l.partkey, l.price, o.note, o.__sign FROM {stored} o JOIN {lines} l "
-                    "ON l.orderkey = o.orderkey"
-                )
-                folded = (
-                    f"SELECT orderkey, collect_list(struct(note, __sign)) AS images FROM {stored} GROUP BY orderkey"
-                )
-                once = (
-                    f"SELECT l.partkey, l.price, image.note, image.__sign FROM ({folded}) o JOIN {lines} l "
-                    "ON l.orderkey = o.orderkey LATERAL VIEW explode(o.images) AS image"
-                )
-                times = {"pair joined twice": [], "pair joined once": []}  # type: dict[str, list[float]]
-                for _ in range(3):
-                    for name, sql in zip(times, (twice, once), strict=True):
-                        began = time.perf_counter()
-                        engine.write_parquet(sql, f"{scratch}/out")
-                        times[name].append(time.perf_counter() - began)
-            found[f"{percent} % of orders"] = {name: float(np.median(taken)) for name, taken in times.items()} | {
-                "update in place": _updated(lake, "keyed", percent),
-                "delete and insert copies": _updated(lake, "bag", percent),
+            test = f"orderkey % 100 < {percent}"
+            found[f"{percent} % of orders"] = _joined(lake, test) | {
+                "update in place": _installed(lake, "keyed", _updated, test, "merge"),
+                "delete and insert copies": _installed(lake, "bag", _updated, test, "merge"),
             }
     return found
 
 
-def _updated(lake: _Lake, view: str, percent: int) -> float:
-    import time
-
-    warehouse = lake.warehouse
-    engine, node = warehouse._engine, warehouse._node(view)
-    base = warehouse._catalog.versions.baseline(node.record.id)
-    assert base is not None
-    with tempfile.TemporaryDirectory() as scratch, engine.step(view, "bench", small=False):
-        make_ready(engine, node, base.version, "bench")
-        old = f"delta.`{node.path}` VERSION AS OF {base.version} WHERE orderkey % 100 < {percent}"
-        rows = (
-            f"SELECT orderkey, day, note, -1 AS __sign FROM {old} UNION ALL "
-            f"SELECT orderkey, day, note || '!' AS note, 1 AS __sign FROM {old}"
+def _joined(lake: _Lake, test: str) -> dict[str, float]:
+    """Seconds to join the updates of orders that pass *test* with all lines, medians of turns."""
+    engine = lake.warehouse._engine
+    times: dict[str, list[float]] = {"pair joined twice": [], "pair joined once": []}
+    with engine.step("bench", "bench", small=False), tempfile.TemporaryDirectory() as scratch:
+        engine.write_parquet(_updated(f"delta.`{lake.orders}`", test), f"{scratch}/pairs")
+        stored, lines = f"parquet.`{scratch}/pairs`", f"delta.`{lake.lines}`"
+        on = "ON l.orderkey = o.orderkey"
+        twice = f"SELECT l.partkey, l.price, o.note, o.__sign FROM {stored} o JOIN {lines} l {on}"
+        images = f"SELECT orderkey, collect_list(struct(note, __sign)) AS images FROM {stored} GROUP BY orderkey"
+        once = (
+            f"SELECT l.partkey, l.price, image.note, image.__sign FROM ({images}) o JOIN {lines} l {on} "
+            "LATERAL VIEW explode(o.images) AS image"
         )
-        delta = write_delta(engine, rows, node.stored, f"{scratch}/delta")
-        with mock.patch.object(installing, "method_for", lambda *_: "merge"):
-            began = time.perf_counter()
-            installing.install(engine, node, delta, base.version, "bench")
-            return time.perf_counter() - began
+        for _ in range(3):
+            for name, sql in zip(times, (twice, once), strict=True):
+                began = time.perf_counter()
+                engine.write_parquet(sql, f"{scratch}/out")
+                times[name].append(time.perf_counter() - began)
+    return {name: statistics.median(taken) for name, taken in times.items()}

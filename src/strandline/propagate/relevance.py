@@ -23,12 +23,15 @@ class Relevant:
 
 
 def relevant(engine: Engine, binding: Binding, pins: Pins, deltas: Mapping[str, Delta]) -> Relevant:
-    """What is left of *deltas* after the local selections of a node; counted only where a join would follow."""
+    """What is left of *deltas* after the local selections of a node.
+
+    It is counted only before a join of some size: over little data the join itself costs no more than the question.
+    """
     assert pins.node.block is not None
     body = pins.node.block.body
     changed = [name for name, delta in deltas.items() if delta.rows]
     selected = {name: selections(body, name) for name in changed}
-    if sum(1 for _ in scans(body)) < 2 or not any(selected.values()):
+    if engine.small or sum(1 for _ in scans(body)) < 2 or not any(selected.values()):
         return Relevant(tuple(changed), 0)
     counts = [_counted(binding, pins, name, found) for name, found in selected.items() if found]
     matter = {name: int(number) for name, number in engine.rows(" UNION ALL ".join(counts))}
