@@ -81,7 +81,6 @@ def _large() -> Iterator[None]:
     """Within, no table counts as small."""
     with (
         mock.patch.object(installing, "TINY_ROWS", 0),
-        mock.patch("strandline.propagate.planner.TINY_ROWS", 0),
         mock.patch("strandline.propagate.planner.SMALL_BYTES", 0),
     ):
         yield

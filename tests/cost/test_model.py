@@ -10,7 +10,7 @@ from strandline.cost.model import FIXED, Work
 from strandline.define.storing import CLEARLY
 
 MANY_GROUPS = Work(delta_rows=60_000, terms=1, input_rows=6_000_000, table_rows=1_500_000, partials=4)
-FEW_GROUPS = replace(MANY_GROUPS, table_rows=7, merges=False)
+FEW_GROUPS = replace(MANY_GROUPS, table_rows=7, install="overwrite")
 
 
 def test_a_large_table_absorbs_a_summary_delta_at_less_than_explicit_changes_cost() -> None:

@@ -7,7 +7,9 @@ they predict no time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
+
+Install = Literal["append", "overwrite", "merge"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,8 @@ class Work:
     recomputes_groups: bool = False
     partials: int = 0
     """Partial aggregates that the view stores; none if it does not group."""
-    merges: bool = True
-    """Whether the table has grown too large to be overwritten."""
+    install: Install = "merge"
+    """What becomes of the table: rows are appended, all is written anew, or rows are found and changed."""
 
 
 class CostModel(Protocol):
@@ -86,9 +88,13 @@ class FixedCosts:
         return work.terms * (work.delta_rows * self.row_processed + others * self.row_scanned)
 
     def _installed(self, work: Work) -> float:
-        if work.merges:
-            return self._merged(work)
-        return self.commit + (work.table_rows + _touched(work)) * self.row_written
+        match work.install:
+            case "append":
+                return self.commit + _touched(work) * self.row_written
+            case "overwrite":
+                return self.commit + (work.table_rows + _touched(work)) * self.row_written
+            case "merge":
+                return self._merged(work)
 
     def _merged(self, work: Work) -> float:
         """A MERGE finds the files to change in one pass and writes in another."""

@@ -60,8 +60,10 @@ def check_settings(create: CreateView) -> dict[str, str]:
     return found
 
 
-def stored(create: CreateView, compiled: Compiled, kept: str | None, measure: Measure, cost: CostModel) -> Stored:
-    """*compiled* in the representation that is declared, was *kept* so far, or is clearly cheaper."""
+def stored(
+    create: CreateView, compiled: Compiled, kept: tuple[str, str] | None, measure: Measure, cost: CostModel
+) -> Stored:
+    """*compiled* in the representation that is declared, was *kept* so far for some reason, or is clearly cheaper."""
     asked = check_settings(create).get("strandline.representation", "auto")
     if not compiled.blocks:
         return Stored(compiled, "", "")
@@ -81,9 +83,9 @@ def stored(create: CreateView, compiled: Compiled, kept: str | None, measure: Me
     return Stored(replace(compiled, blocks=(*compiled.blocks[:-1], counted(own))), "count", why)
 
 
-def _chosen(kept: str | None, measure: Measure, cost: CostModel) -> tuple[str, str]:
+def _chosen(kept: tuple[str, str] | None, measure: Measure, cost: CostModel) -> tuple[str, str]:
     if kept is not None:
-        return kept, "as it was"
+        return kept
     found = measure()
     if found is None:
         return "dup", "its duplicates were not counted"

@@ -122,14 +122,15 @@ class Definitions:
         options["stored"] = {"as": found.chosen, "why": found.why}
         return Definition(create.name, create.query.sql, options, found.compiled, create.origin.file)
 
-    def _representation(self, create: CreateView) -> str | None:
-        """How the view is stored now, if it is the same query: that changes by another definition only."""
+    def _representation(self, create: CreateView) -> tuple[str, str] | None:
+        """How the view is stored now and why, if it is the same query: only another definition changes that."""
         record = self._catalog.views.get(create.name)
         if record is None or record.sql != create.query.sql:
             return None
-        block = node_of(record, self._root).block
-        kept = None if block is None else representation(block)
-        return kept if kept in ("dup", "count") else None
+        node = node_of(record, self._root)
+        if node.block is None or representation(node.block) not in ("dup", "count"):
+            return None
+        return representation(node.block), node.stored_as.partition("; ")[2]
 
     def _multiplicity(self, create: CreateView, compiled: Compiled) -> Multiplicity | None:
         """The rows of a new view, counted where it is filled now, from inputs that can be read and are not small."""

@@ -1,6 +1,6 @@
-"""How the changes of an aggregate that can be subtracted are computed: the cheapest of the ways that are allowed.
+"""How a delta is computed and installed, before it is: of aggregates, the cheapest of the ways that are allowed.
 
-Seed of the four methods is WHIPS, 7.3.2; recomputing in full is weighed against the best of these by the planner.
+The four methods are those of WHIPS, 7.3.2; recomputing in full is weighed against the best of these by the planner.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strandline.algebra.block import Method
-from strandline.cost.model import CostModel, Work
+from strandline.algebra.block import Block, Method
+from strandline.algebra.differentiate import monotone
+from strandline.cost.model import CostModel, Install, Work
+from strandline.store import install
 from strandline.store.node import Node
 
 MARGIN = 0.8
@@ -23,6 +25,13 @@ class Choice:
     method: Method
     why: str
     cost: float
+
+
+def expected_install(block: Block, table_rows: int, *, insert_only: bool) -> Install:
+    """How a delta will be installed, as far as can be told before it is computed."""
+    if insert_only and not block.grouped and monotone(block.body):
+        return "append"
+    return "overwrite" if table_rows <= install.TINY_ROWS else "merge"
 
 
 def aggregate_method(node: Node, work: Work, cost: CostModel, above: Sequence[str]) -> Choice:

@@ -18,12 +18,11 @@ from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
 from strandline.ingest.advance import CopyState, read_reason
-from strandline.propagate.methods import Choice, aggregate_method
+from strandline.propagate.methods import Choice, aggregate_method, expected_install
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import Peek, Position, Source, TableInfo
-from strandline.store.install import TINY_ROWS
 from strandline.store.node import Node
 
 UNKNOWN_ROWS = 1_000
@@ -295,7 +294,7 @@ class Planner:
             table_rows,
             delta.strategy == "affected",
             len(node.block.partials),
-            table_rows > TINY_ROWS,
+            expected_install(node.block, table_rows, insert_only=insert_only),
         )
         chosen = Choice("explicit", "", self._cost.incremental(work))
         if node.block.grouped and delta.form == "explicit" and delta.touched_keys is None:
@@ -318,7 +317,7 @@ class Planner:
         )
         if node.policy == "AUTO" and cost_full < MARGIN * cost:
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
-            return replace(found, strategy="full", reason=Reason("COST", detail))
+            return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         return found
 
     def _only_inserts(self, below: NodePlan, base: VersionRecord) -> bool:
