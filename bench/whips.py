@@ -64,6 +64,12 @@ FINDINGS = {
 }
 
 
+def _note(found: Found, case: str, times: dict[str, float]) -> None:
+    """Keep what was measured, and say it at once: a run takes minutes."""
+    found[case] = times
+    print(f"  {case}: {', '.join(f'{name} {seconds:.2f}' for name, seconds in times.items())}", flush=True)
+
+
 def _show(name: str, found: Found) -> None:
     columns = list(dict.fromkeys(column for times in found.values() for column in times))
     table = Table(title=f"{name}, seconds (and ratio to the first column)", caption=FINDINGS[name])
@@ -145,6 +151,12 @@ class _Lake:
                     found[name][entry.step.kind] = entry.step.seconds
         return found
 
+    def warm_up(self) -> None:
+        """One round that is not measured."""
+        self.insert(1)
+        self.delete(1)
+        self.warehouse.refresh()
+
     def check(self) -> None:
         wrong = [name for name in self.warehouse.views() if not self.warehouse.verify(name).ok]
         print("every view equals its recomputation" if not wrong else f"WRONG: {', '.join(wrong)}")
@@ -163,6 +175,7 @@ def _duplicates(folder: Path, rows: int, rates: list[int], copies: list[int]) ->
                 lake.view(f"l_{kind}", "SELECT * FROM lake.lines", stored)
                 joined = f"FROM l_{kind} l JOIN lake.orders o ON o.orderkey = l.orderkey"
                 lake.view(f"lo_{kind}", f"SELECT l.partkey, l.quantity, l.price, l.comment, o.day {joined}", stored)
+            lake.warm_up()
             for percent in rates:
                 for change in (lake.insert, lake.delete):
                     change(percent)
@@ -171,7 +184,7 @@ def _duplicates(folder: Path, rows: int, rates: list[int], copies: list[int]) ->
                     for view, step, label in (("l", "install", "install L"), ("lo", "compute", "compute LO"),
                                               ("lo", "install", "install LO")):  # fmt: skip
                         dup, count = (steps[f"{view}_{kind}"].get(step, 0.0) for kind in ("dup", "count"))
-                        found[f"{label}, {case}"] = {"DUP": dup, "COUNT": count}
+                        _note(found, f"{label}, {case}", {"DUP": dup, "COUNT": count})
             lake.check()
     return found
 
@@ -200,10 +213,13 @@ def _deletions(folder: Path, rows: int, rates: list[int]) -> Found:
         for percent in rates:
             tests[f"{percent} % of orders, scattered"] = f"pmod(xxhash64(orderkey), 100) < {percent}"
             tests[f"{percent} % of orders in a range"] = f"orderkey < {lake.all_orders * percent // 100}"
+        for view, way in WAYS.values():
+            _installed(lake, view, _deleted, "orderkey < 100", way)
         for case, test in tests.items():
             few = case.startswith("400")
             ways = {label: way for label, way in WAYS.items() if few or way[1] != "delete+append"}
-            found[case] = {label: _installed(lake, view, _deleted, test, way) for label, (view, way) in ways.items()}
+            times = {label: _installed(lake, view, _deleted, test, way) for label, (view, way) in ways.items()}
+            _note(found, case, times)
     return found
 
 
@@ -259,13 +275,14 @@ def _aggregates(folder: Path, rows: int, rates: list[int]) -> Found:
                         f"FROM lake.lines GROUP BY {key}",
                         f"{cluster} {how}",
                     )
+        lake.warm_up()
         for percent in rates:
             lake.insert(percent)
             lake.delete(percent)
             for (label, layout), views in names.items():
                 steps = lake.refresh(views)
                 times = {m: sum(steps[v].values()) for m, v in zip(METHODS, views, strict=True)}
-                found[f"{label}{' ' + layout if layout else ''}, {percent} %"] = times
+                _note(found, f"{label}{' ' + layout if layout else ''}, {percent} %", times)
         lake.check()
     return found
 
@@ -282,10 +299,11 @@ def _updates(folder: Path, rows: int, rates: list[int]) -> Found:
         lake.view("bag", "SELECT orderkey + 0 AS orderkey, day, note FROM lake.orders")
         for percent in rates:
             test = f"orderkey % 100 < {percent}"
-            found[f"{percent} % of orders"] = _joined(lake, test) | {
+            times = _joined(lake, test) | {
                 "update in place": _installed(lake, "keyed", _updated, test, "merge"),
                 "delete and insert copies": _installed(lake, "bag", _updated, test, "merge"),
             }
+            _note(found, f"{percent} % of orders", times)
     return found
 
 
