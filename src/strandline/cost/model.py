@@ -56,7 +56,6 @@ class FixedCosts:
     row_processed: float = 2e-6
     row_written: float = 3e-6
     row_copied: float = 0.1e-6
-
     row_aggregated: float = 0.1e-6
 
     def incremental(self, work: Work) -> float:

@@ -21,7 +21,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 }
 """Properties of a view that say how its table is kept."""
 
-CLEARLY = 0.7
+CLEARLY = 0.5
 """Counts must be that much cheaper: most views have few duplicates, and insertions are the commonest change."""
 
 
