@@ -260,31 +260,29 @@ def _aggregates(folder: Path, rows: int, rates: list[int]) -> Found:
     found: Found = {}
     with Warehouse.open(folder / "project") as warehouse:
         lake = _Lake(folder, rows, 1, warehouse)
-        names: dict[tuple[str, str], list[str]] = {}
         for label, key in GROUPS.items():
-            for layout in ("", "clustered") if label == "many groups" else ("",):
-                for method in METHODS:
-                    name = f"v_{key}_{layout}_{method}"
-                    names.setdefault((label, layout), []).append(name)
-                    how = "REFRESH POLICY FULL" if method == "full" else (
-                        f"TBLPROPERTIES ('strandline.aggregates' = '{method}')")  # fmt: skip
-                    cluster = f"CLUSTER BY ({key})" if layout else ""
-                    lake.view(
-                        name,
-                        f"SELECT {key}, count(*) AS n, sum(price) AS price, avg(quantity) AS quantity "
-                        f"FROM lake.lines GROUP BY {key}",
-                        f"{cluster} {how}",
-                    )
-        lake.warm_up()
-        for percent in rates:
-            lake.insert(percent)
-            lake.delete(percent)
-            for (label, layout), views in names.items():
-                steps = lake.refresh(views)
-                times = {m: sum(steps[v].values()) for m, v in zip(METHODS, views, strict=True)}
-                _note(found, f"{label}{' ' + layout if layout else ''}, {percent} %", times)
-        lake.check()
+            for layout in ("", f"CLUSTER BY ({key})"):
+                views = {method: _aggregate(lake, key, layout, method) for method in METHODS}
+                lake.warm_up()
+                for percent in rates:
+                    lake.insert(percent)
+                    lake.delete(percent)
+                    steps = lake.refresh(list(views.values()))
+                    times = {method: sum(steps[view].values()) for method, view in views.items()}
+                    _note(found, f"{label}{', clustered' if layout else ''}, {percent} %", times)
+                lake.check()
+                for view in views.values():
+                    warehouse.drop(view)
     return found
+
+
+def _aggregate(lake: _Lake, key: str, layout: str, method: str) -> str:
+    """A view that is maintained by one method; its name."""
+    name = f"by_{key}_{method}"
+    how = f"TBLPROPERTIES ('strandline.aggregates' = '{method}')" if method != "full" else "REFRESH POLICY FULL"
+    sums = "count(*) AS n, sum(price) AS price, avg(quantity) AS quantity"
+    lake.view(name, f"SELECT {key}, {sums} FROM lake.lines GROUP BY {key}", f"{layout} {how}")
+    return name
 
 
 # Protected updates
