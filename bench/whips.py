@@ -295,6 +295,8 @@ def _updates(folder: Path, rows: int, rates: list[int]) -> Found:
         lake = _Lake(folder, rows, 1, warehouse)
         lake.view("keyed", "SELECT * FROM lake.orders")
         lake.view("bag", "SELECT orderkey + 0 AS orderkey, day, note FROM lake.orders")
+        for view in ("keyed", "bag"):
+            _installed(lake, view, _updated, "orderkey < 100", "merge")
         for percent in rates:
             test = f"orderkey % 100 < {percent}"
             times = _joined(lake, test) | {

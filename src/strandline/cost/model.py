@@ -96,9 +96,9 @@ class FixedCosts:
                 return self._merged(work)
 
     def _merged(self, work: Work) -> float:
-        """A MERGE finds the files to change in one pass and writes in another."""
+        """A MERGE looks up its bounds, finds the files to change, and writes, each in jobs of its own."""
         scanned = work.table_rows * self.row_scanned
-        return 2 * self.job + self.commit + scanned + 2 * _touched(work) * self.row_written
+        return 4 * self.job + self.commit + scanned + 2 * _touched(work) * self.row_written
 
     def as_rows(self, rows: int) -> float:
         """A hundredth of the rows comes and another goes, and a view above reads them all."""
