@@ -199,13 +199,13 @@ GROUPED: list[tuple[Block, bool, str, str]] = [
         Block("v", R, (A,), (COUNT_OF_ROWS,)),
         False,
         "incremental",
-        "Merge(v.backing@pre, γ(ΔR))",
+        "Merge(v.backing@pre, σ(γ(ΔR)))",
     ),
     (
         Block("v", R, (A,), (COUNT_OF_ROWS, MINIMUM)),
         True,
         "incremental",
-        "Merge(v.backing@pre, γ(ΔR))",
+        "Merge(v.backing@pre, σ(γ(ΔR)))",
     ),
     (
         Block("v", R, (A,), (COUNT_OF_ROWS, MINIMUM)),
