@@ -144,7 +144,7 @@ def delta_of(
 
     *insert_only* says that the changes contain no deletions. Where groups or sections are computed anew, their keys are
     read twice; *stored_keys* scans them if they were stored. A *method* that the aggregates do not allow gives way to
-    the one that they do. A counted block's delta is that of its body: counts are brought up to date when it is installed.
+    the one that they do. A counted block's delta is that of its body: counts follow when it is installed.
     """
     terms = differentiate(block.body, changed)
     body = as_plan(terms)

@@ -45,6 +45,12 @@ class CostModel(Protocol):
     def as_counts(self, rows: int, distinct: int) -> float:
         """Keeping *distinct* rows with counts instead."""
 
+    def stored_groups(self, rows: int) -> float:
+        """Keeping the groups of *rows* rows in a table of their own, for one refresh like others."""
+
+    def groups_in_place(self, rows: int, readings: int) -> float:
+        """Computing those that changed from the rows instead, wherever they are read."""
+
 
 @dataclass(frozen=True)
 class FixedCosts:
@@ -111,6 +117,16 @@ class FixedCosts:
         touched = min(2 * changed, distinct)
         looked_up = 2 * changed * self.row_processed + touched * self.row_written
         return 3 * self.job + self.commit + looked_up + 2 * distinct * self.row_scanned + rows * self.row_copied
+
+    def stored_groups(self, rows: int) -> float:
+        """A thousandth of the rows changes; there are a tenth as many groups, which are looked up and merged."""
+        groups = max(rows // 10, 1)
+        install: Install = "overwrite" if groups <= 100_000 else "merge"
+        return self.incremental(Work(rows // 1_000, 1, rows, groups, partials=2, install=install))
+
+    def groups_in_place(self, rows: int, readings: int) -> float:
+        """Wherever they are read, all rows are scanned before and after, for the groups in question."""
+        return readings * 2 * (self.job + rows * self.row_scanned)
 
     def full(self, work: Work) -> float:
         """Every input row is processed, every row of the result written."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -20,11 +20,13 @@ from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, names
 from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
 from strandline.cost.model import CostModel
+from strandline.define.hidden import placed
 from strandline.define.multiplicity import multiplicity
 from strandline.define.relations import KnownRelations
 from strandline.define.storing import Multiplicity, check_settings, stored
+from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
-from strandline.errors import Origin, SqlError
+from strandline.errors import Origin, SourceError, SqlError
 from strandline.propagate.vdag import Vdag, sorted_by_inputs
 from strandline.reasons import Reason
 from strandline.sources.protocol import Source
@@ -117,10 +119,40 @@ class Definitions:
         }
         if not compiled.blocks:
             options["uses"] = _uses(create.query, relations)
+        if compiled.blocks:
+            asked = check_settings(create).get("strandline.hidden", "auto")
+            hidden = placed(compiled.blocks, asked, self._state_of(create), self._rows, self._cost)
+            compiled = replace(compiled, blocks=hidden.blocks, notes=(*compiled.notes, *hidden.notes))
         kept = self._representation(create)
         found = stored(create, compiled, kept, lambda: self._multiplicity(create, compiled), self._cost)
         options["stored"] = {"as": found.chosen, "why": found.why}
         return Definition(create.name, create.query.sql, options, found.compiled, create.origin.file)
+
+    def _state_of(self, create: CreateView) -> Callable[[str], str | None]:
+        """Where a hidden block of the view is now, if that is settled: only another definition changes it."""
+        record = self._catalog.views.get(create.name)
+        same = record is not None and record.sql == create.query.sql
+
+        def state(block: str) -> str | None:
+            if self._catalog.views.get(block) is not None:
+                return "stored"
+            return "in place" if same else None
+
+        return state
+
+    def _rows(self, name: str) -> int | None:
+        """About how many rows a relation has now."""
+        record = self._catalog.views.get(name)
+        if record is not None:
+            log = DeltaLog(node_of(record, self._root).path, self._engine.storage_options)
+            return log.size().rows if log.exists() else None
+        source, _, table = name.partition(".")
+        if source not in self._sources or self._sources[source].copied:
+            return None
+        try:
+            return self._sources[source].size(table, self._sources[source].position(table)).rows
+        except SourceError:
+            return None
 
     def _representation(self, create: CreateView) -> tuple[str, str] | None:
         """How the view is stored now and why, if it is the same query: only another definition changes that."""
