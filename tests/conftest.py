@@ -31,6 +31,32 @@ def engine() -> Iterator[Engine]:
     engine.close()
 
 
+_ONE_TASK = {
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # VACUUM lists files in as many tasks as this.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+    # Spark derives a number of constraints that is exponential in the number of aggregates of a merged summary.
+    "spark.sql.constraintPropagation.enabled": "false",
+}
+
+
+@pytest.fixture(scope="package")
+def small(engine: Engine) -> Iterator[Engine]:
+    """The engine with settings for queries over a few rows: one task each, interpreted and not compiled."""
+    with engine.step("tests", "little", small=True):
+        for name, value in _ONE_TASK.items():
+            engine.worker.conf.set(name, value)
+        yield engine
+    for name in _ONE_TASK:
+        engine.worker.conf.unset(name)
+    with engine.step("tests", "little", small=True):
+        pass
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """The server of this test process; a test that stops it starts it again."""

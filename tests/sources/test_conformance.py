@@ -48,35 +48,35 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module", params=[*HARNESSES, pytest.param("postgres", marks=pytest.mark.postgres)])
 def history(
-    request: pytest.FixtureRequest, spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, small: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[History]:
     """A table of each kind of source, after all transactions. No test here changes it."""
     folder = tmp_path_factory.mktemp("source")
     if request.param == "postgres":
-        with following(request.getfixturevalue("own_database"), folder / "project", spark_engine) as harness:
+        with following(request.getfixturevalue("own_database"), folder / "project", small) as harness:
             yield begin(harness).run(TRANSACTIONS)
     else:
-        yield begin(HARNESSES[request.param](spark_engine, folder)).run(TRANSACTIONS)
+        yield begin(HARNESSES[request.param](small, folder)).run(TRANSACTIONS)
 
 
 @pytest.fixture(scope="module")
-def changes(spark_engine: Engine, history: History) -> Changes:
+def changes(small: Engine, history: History) -> Changes:
     """What changed, between two positions."""
-    return read_changes(spark_engine, history, history.read_pairs)
+    return read_changes(small, history, history.read_pairs)
 
 
 @pytest.fixture(scope="module")
-def changes_again(spark_engine: Engine, history: History, changes: Changes) -> Changes:
+def changes_again(small: Engine, history: History, changes: Changes) -> Changes:
     """Some of the changes, read again after they were acknowledged."""
     last = len(history.positions) - 1
     for position in (history.positions[-1], history.positions[-1], history.positions[2]):
         history.source.acknowledge("t", position)
-    return read_changes(spark_engine, history, [(0, last), (last - 1, last)])
+    return read_changes(small, history, [(0, last), (last - 1, last)])
 
 
-def test_snapshots_are_the_rows_that_were_there(spark_engine: Engine, history: History) -> None:
+def test_snapshots_are_the_rows_that_were_there(small: Engine, history: History) -> None:
     expected = {place: bag(history.states[place]) for place in history.read_places}
-    assert read_snapshots(spark_engine, history, history.read_places) == expected
+    assert read_snapshots(small, history, history.read_places) == expected
 
 
 def test_changes_lead_from_one_position_to_any_later_one(history: History, changes: Changes) -> None:
@@ -114,10 +114,10 @@ def test_repeating_a_call_gives_the_same(history: History, changes: Changes, cha
     )
 
 
-def test_only_the_columns_that_are_asked_for_are_read(spark_engine: Engine, history: History) -> None:
+def test_only_the_columns_that_are_asked_for_are_read(small: Engine, history: History) -> None:
     some = (COLUMNS[6], COLUMNS[0])
     last = len(history.positions) - 1
-    found = read_changes(spark_engine, history, [(1, last)], some)[1, last]
+    found = read_changes(small, history, [(1, last)], some)[1, last]
     expected = [bag((row[6], row[0]) for row in history.states[place]) for place in (1, last)]
     assert netted(found) == expected[1] - expected[0]
 
@@ -175,7 +175,7 @@ def test_tables_are_listed_with_their_columns(history: History) -> None:
     assert listed["t"].name == "t" and listed["t"].columns == COLUMNS
 
 
-def test_a_query_is_answered_at_exactly_the_positions_it_returns(spark_engine: Engine, history: History) -> None:
+def test_a_query_is_answered_at_exactly_the_positions_it_returns(small: Engine, history: History) -> None:
     plan: Plan = Project(
         Filter(
             Join((_scan("a"), _scan("b")), (Call("=", (Col("a.k"), Col("b.k"))),)),
@@ -187,7 +187,7 @@ def test_a_query_is_answered_at_exactly_the_positions_it_returns(spark_engine: E
     assert answer.positions == {"src.t": history.positions[-1]}
     rows = history.states[-1]
     expected = [(a[0], b[6]) for a in rows for b in rows if a[0] is not None and a[0] == b[0] and a[0] < 100]
-    assert bag(spark_engine.rows(answer.sql)) == bag(expected)
+    assert bag(small.rows(answer.sql)) == bag(expected)
 
 
 def test_an_unknown_table_is_refused_by_naming_what_exists(history: History) -> None:
@@ -198,13 +198,13 @@ def test_an_unknown_table_is_refused_by_naming_what_exists(history: History) -> 
     assert "has t." in error.value.message
 
 
-def test_an_answer_does_not_move_with_the_table(spark_engine: Engine, tmp_path: Path) -> None:
+def test_an_answer_does_not_move_with_the_table(small: Engine, tmp_path: Path) -> None:
     for make in (HARNESSES["memory"], HARNESSES["delta-with-feed"]):
-        history = begin(make(spark_engine, tmp_path)).run([Insert((PLAIN, NULLS))])
+        history = begin(make(small, tmp_path)).run([Insert((PLAIN, NULLS))])
         answer = history.source.query(_scan(""))
         history.run([Delete(1)])
         assert answer.positions == {"src.t": history.positions[1]}
-        assert bag(spark_engine.rows(answer.sql)) == bag([PLAIN, NULLS])
+        assert bag(small.rows(answer.sql)) == bag([PLAIN, NULLS])
 
 
 def test_tables_of_memory_have_positions_of_their_own() -> None:
@@ -237,9 +237,9 @@ RANDOM: st.SearchStrategy[Transaction] = st.one_of(
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(transactions=st.lists(RANDOM, min_size=1, max_size=6))
-def test_any_history_of_a_memory_table_can_be_replayed(spark_engine: Engine, transactions: list[Transaction]) -> None:
+def test_any_history_of_a_memory_table_can_be_replayed(small: Engine, transactions: list[Transaction]) -> None:
     history = begin(MemoryHarness()).run(transactions)
-    assert_replayed(spark_engine, history, [(0, len(transactions)), (len(transactions) // 2, len(transactions))])
+    assert_replayed(small, history, [(0, len(transactions)), (len(transactions) // 2, len(transactions))])
 
 
 def assert_replayed(engine: Engine, history: History, pairs: list[tuple[int, int]]) -> None:

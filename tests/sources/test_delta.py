@@ -93,30 +93,30 @@ def held(engine: Engine, source: DeltaSource, table: str, columns: Schema = KV) 
 
 
 @pytest.mark.spark
-def test_compaction_is_no_change(spark_engine: Engine, tmp_path: Path) -> None:
-    harness = WrittenHarness(spark_engine, tmp_path, change_feed=True)
+def test_compaction_is_no_change(small: Engine, tmp_path: Path) -> None:
+    harness = WrittenHarness(small, tmp_path, change_feed=True)
     history = begin(harness).run([Insert((PLAIN, NULLS)), Insert((PLAIN,))])
-    spark_engine.run(f"OPTIMIZE delta.{quoted(harness.path)}")
+    small.run(f"OPTIMIZE delta.{quoted(harness.path)}")
     history.note(history.states[-1])
     assert history.positions[2] != history.positions[3]
     peek = harness.source.peek("t", history.positions[2], history.positions[3])
     assert [t.changes_data for t in peek.transactions] == [False]
     assert not peek.changes_data and peek.insert_only and peek.rows == 0 and peek.gap is None
-    found = read_changes(spark_engine, history, [(2, 3), (0, 3)])
+    found = read_changes(small, history, [(2, 3), (0, 3)])
     assert found[2, 3] == [] and netted(found[0, 3]) == bag([PLAIN, PLAIN, NULLS])
     assert harness.source.peek("t", history.positions[0], history.positions[3]).insert_only
 
 
 @pytest.mark.spark
-def test_a_change_feed_that_was_not_always_on_is_not_relied_on(spark_engine: Engine, tmp_path: Path) -> None:
-    harness = WrittenHarness(spark_engine, tmp_path, change_feed=False)
+def test_a_change_feed_that_was_not_always_on_is_not_relied_on(small: Engine, tmp_path: Path) -> None:
+    harness = WrittenHarness(small, tmp_path, change_feed=False)
     history = begin(harness).run([Insert((PLAIN, QUOTES))])
     for on in (True, False, True):
         harness.set_change_feed(on)
         history.note(history.states[-1])
         history.run([Update(1, f"feed {on}")])
     # Off, then on in the middle; on, off and on again in the middle; on from the beginning.
-    assert_replayed(spark_engine, history, [(0, 3), (2, 7), (6, 7)])
+    assert_replayed(small, history, [(0, 3), (2, 7), (6, 7)])
     peek = harness.source.peek("t", history.positions[0], history.positions[-1])
     assert [t.changes_data for t in peek.transactions] == [True, False, True, False, True, False, True]
     assert all(t.columns is None for t in peek.transactions), "a property is not a schema"
@@ -124,16 +124,16 @@ def test_a_change_feed_that_was_not_always_on_is_not_relied_on(spark_engine: Eng
 
 @pytest.mark.spark
 @pytest.mark.parametrize("by_spark", [True, False], ids=["by Spark", "by deltalake"])
-def test_restoring_an_older_version_is_an_ordinary_change(spark_engine: Engine, tmp_path: Path, by_spark: bool) -> None:
+def test_restoring_an_older_version_is_an_ordinary_change(small: Engine, tmp_path: Path, by_spark: bool) -> None:
     write(tmp_path / "t", (1, "a"), (2, "b"), (2, "b"), feed=True)
     write(tmp_path / "t", (3, "c"))
     DeltaTable(tmp_path / "t").delete("k = 2")
     if by_spark:
-        spark_engine.run(f"RESTORE TABLE delta.{quoted(str(tmp_path / 't'))} TO VERSION AS OF 0")
+        small.run(f"RESTORE TABLE delta.{quoted(str(tmp_path / 't'))} TO VERSION AS OF 0")
     else:
         DeltaTable(tmp_path / "t").restore(0)
-    source = DeltaSource("src", spark_engine, path=str(tmp_path))
-    assert all_changed(spark_engine, source, "t", (2, 3), (0, 3)) == {
+    source = DeltaSource("src", small, path=str(tmp_path))
+    assert all_changed(small, source, "t", (2, 3), (0, 3)) == {
         (2, 3): {(2, "b", 2), (3, "c", -1)},
         (0, 3): set(),
     }
@@ -142,9 +142,9 @@ def test_restoring_an_older_version_is_an_ordinary_change(spark_engine: Engine, 
 
 
 @pytest.mark.spark
-def test_spark_and_another_writer_may_take_turns(spark_engine: Engine, tmp_path: Path) -> None:
-    harness = WrittenHarness(spark_engine, tmp_path, change_feed=True)
-    by_spark = SqlHarness(spark_engine, f"delta.{quoted(harness.path)}", harness.source)
+def test_spark_and_another_writer_may_take_turns(small: Engine, tmp_path: Path) -> None:
+    harness = WrittenHarness(small, tmp_path, change_feed=True)
+    by_spark = SqlHarness(small, f"delta.{quoted(harness.path)}", harness.source)
     history = begin(harness)
     for writer, transaction in (
         (harness, Insert((PLAIN, PLAIN, QUOTES))),
@@ -154,7 +154,7 @@ def test_spark_and_another_writer_may_take_turns(spark_engine: Engine, tmp_path:
     ):
         history.harness = writer
         history.run([transaction])
-    assert_replayed(spark_engine, history, [(0, 4), (1, 3)])
+    assert_replayed(small, history, [(0, 4), (1, 3)])
 
 
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -165,10 +165,10 @@ def test_spark_and_another_writer_may_take_turns(spark_engine: Engine, tmp_path:
 )
 @pytest.mark.spark
 def test_any_history_of_a_delta_table_can_be_replayed(
-    spark_engine: Engine, feed: bool, steps: list[Transaction | str], data: st.DataObject
+    small: Engine, feed: bool, steps: list[Transaction | str], data: st.DataObject
 ) -> None:
     with TemporaryDirectory() as folder:
-        harness = WrittenHarness(spark_engine, Path(folder), change_feed=feed)
+        harness = WrittenHarness(small, Path(folder), change_feed=feed)
         history = begin(harness)
         for step in steps:
             if not isinstance(step, str):
@@ -193,41 +193,41 @@ def test_any_history_of_a_delta_table_can_be_replayed(
             history.note(rows)
         last = len(history.positions) - 1
         first = data.draw(st.integers(0, last), label="first")
-        assert_replayed(spark_engine, history, [(first, last)])
+        assert_replayed(small, history, [(first, last)])
 
 
 # --- Deletion vectors and what VACUUM takes away
 
 
 @pytest.mark.spark
-def test_deletion_vectors_and_vacuum(spark_engine: Engine, tmp_path: Path) -> None:
+def test_deletion_vectors_and_vacuum(small: Engine, tmp_path: Path) -> None:
     table = f"delta.{quoted(str(tmp_path / 't'))}"
-    spark_engine.run(
+    small.run(
         f"CREATE TABLE {table} (k bigint, v string) USING delta "
         "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true')"
     )
-    spark_engine.run(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, 'v' FROM range(5)")
-    spark_engine.run(f"DELETE FROM {table} WHERE k = 1")
-    spark_engine.run(f"DELETE FROM {table} WHERE k = 2")
-    source = DeltaSource("src", spark_engine, path=str(tmp_path))
+    small.run(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, 'v' FROM range(5)")
+    small.run(f"DELETE FROM {table} WHERE k = 1")
+    small.run(f"DELETE FROM {table} WHERE k = 2")
+    source = DeltaSource("src", small, path=str(tmp_path))
     assert list(tmp_path.glob("t/deletion_vector_*.bin"))
-    assert all_changed(spark_engine, source, "t", (1, 3), (2, 3)) == {
+    assert all_changed(small, source, "t", (1, 3), (2, 3)) == {
         (1, 3): {(1, "v", -1), (2, "v", -1)},
         (2, 3): {(2, "v", -1)},
     }
     assert source.peek("t", at(source, "t", 1), at(source, "t", 3)).gap is None
     assert not source.peek("t", at(source, "t", 1), at(source, "t", 3)).insert_only
 
-    spark_engine.worker.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    small.worker.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     try:
-        spark_engine.run(f"VACUUM {table} RETAIN 0 HOURS")
+        small.run(f"VACUUM {table} RETAIN 0 HOURS")
     finally:
-        spark_engine.worker.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+        small.worker.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     # The data file is still there: what is missing is the vector that said which of its rows version 2 had.
     gap = source.peek("t", at(source, "t", 2), source.position("t")).gap
     assert gap is not None and gap.code == "CHANGE_FEED_GAP"
     assert "src.t no longer holds all versions from 2 to" in gap.text
-    assert held(spark_engine, source, "t") == [(0, "v"), (3, "v"), (4, "v")]
+    assert held(small, source, "t") == [(0, "v"), (3, "v"), (4, "v")]
 
 
 @pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
@@ -293,7 +293,7 @@ def test_partitions_with_odd_values_are_found(source: DeltaSource, tmp_path: Pat
 
 
 @pytest.mark.spark
-def test_other_columns_may_come_and_go(spark_engine: Engine, tmp_path: Path) -> None:
+def test_other_columns_may_come_and_go(small: Engine, tmp_path: Path) -> None:
     table = f"delta.{quoted(str(tmp_path / 't'))}"
     write(tmp_path / "t", (1, "a"), (2, "b"), feed=True)
     more = pa.table({"k": pa.array([3], pa.int64()), "v": ["c"], "w": ["x"]})
@@ -305,10 +305,10 @@ def test_other_columns_may_come_and_go(spark_engine: Engine, tmp_path: Path) -> 
         f"UPDATE {table} SET v = 'B' WHERE k = 2",
         f"ALTER TABLE {table} DROP COLUMN `odd name`",
     ):
-        spark_engine.run(statement)
-    source = DeltaSource("src", spark_engine, path=str(tmp_path))
+        small.run(statement)
+    source = DeltaSource("src", small, path=str(tmp_path))
     updated = {(2, "b", -1), (2, "B", 1)}
-    assert all_changed(spark_engine, source, "t", (0, 1), (1, 3), (3, 5), (0, 6)) == {
+    assert all_changed(small, source, "t", (0, 1), (1, 3), (3, 5), (0, 6)) == {
         (0, 1): {(3, "c", 1)},
         (1, 3): {(4, "d", 1)},
         (3, 5): updated,
@@ -328,12 +328,12 @@ def test_other_columns_may_come_and_go(spark_engine: Engine, tmp_path: Path) -> 
 
 
 @pytest.mark.spark
-def test_another_type_of_an_unused_column_does_not_disturb(spark_engine: Engine, tmp_path: Path) -> None:
+def test_another_type_of_an_unused_column_does_not_disturb(small: Engine, tmp_path: Path) -> None:
     write(tmp_path / "t", (1, "a"), feed=True)
     replaced = pa.table({"k": ["x"], "v": ["b"]})
     write_deltalake(str(tmp_path / "t"), replaced, mode="overwrite", schema_mode="overwrite")
-    source = DeltaSource("src", spark_engine, path=str(tmp_path))
-    assert changed(spark_engine, source, "t", 0, 1, KV[1:]) == {("a", -1), ("b", 1)}
+    source = DeltaSource("src", small, path=str(tmp_path))
+    assert changed(small, source, "t", 0, 1, KV[1:]) == {("a", -1), ("b", 1)}
     transaction = source.peek("t", at(source, "t", 0), at(source, "t", 1)).transactions[0]
     assert transaction.columns == (Column("k", "string"), Column("v", "string"))
 
@@ -342,18 +342,18 @@ def test_another_type_of_an_unused_column_does_not_disturb(spark_engine: Engine,
 
 
 @pytest.mark.spark
-def test_a_table_made_anew_is_another_table(spark_engine: Engine, tmp_path: Path) -> None:
-    source = DeltaSource("src", spark_engine, path=str(tmp_path))
+def test_a_table_made_anew_is_another_table(small: Engine, tmp_path: Path) -> None:
+    source = DeltaSource("src", small, path=str(tmp_path))
     write(tmp_path / "t", (1, "a"))
     before = source.position("t")
-    assert held(spark_engine, source, "t") == [(1, "a")]
+    assert held(small, source, "t") == [(1, "a")]
     shutil.rmtree(tmp_path / "t")
     write(tmp_path / "t", (2, "b"))
     gap = source.peek("t", before, source.position("t")).gap
     assert gap is not None and gap.code == "SOURCE_TABLE_REPLACED" and "src.t" in gap.text
     # Within a step a version is what it was; a refresh reads the new table in a step of its own.
-    with spark_engine.step("tests", "anew", small=True):
-        assert held(spark_engine, source, "t") == [(2, "b")]
+    with small.step("tests", "anew", small=True):
+        assert held(small, source, "t") == [(2, "b")]
 
 
 def test_a_table_whose_folder_was_removed_is_gone(source: DeltaSource, tmp_path: Path) -> None:
@@ -397,16 +397,16 @@ def test_folders_that_are_no_tables_are_not_listed(source: DeltaSource, tmp_path
 
 
 @pytest.mark.spark
-def test_tables_may_be_given_by_path(spark_engine: Engine, tmp_path: Path) -> None:
+def test_tables_may_be_given_by_path(small: Engine, tmp_path: Path) -> None:
     write(tmp_path / "x" / "odd 'folder' `tick`", (1, "a"), feed=True)
     write(tmp_path / "x" / "odd 'folder' `tick`", (2, "b"))
     path = str(tmp_path / "x" / "odd 'folder' `tick`")
-    source = DeltaSource("src", spark_engine, tables={"t": path}, keys={"t": ("k",)})
+    source = DeltaSource("src", small, tables={"t": path}, keys={"t": ("k",)})
     source.check()
     info = source.tables()["t"]
     assert (info.name, info.columns, info.key, info.location) == ("t", KV, ("k",), path)
-    assert held(spark_engine, source, "t") == [(1, "a"), (2, "b")]
-    assert changed(spark_engine, source, "t", 0, 1) == {(2, "b", 1)}
+    assert held(small, source, "t") == [(1, "a"), (2, "b")]
+    assert changed(small, source, "t", 0, 1) == {(2, "b", 1)}
     with pytest.raises(SourceError, match=r"\[UNKNOWN_TABLE\] source src has no table x; it has t\."):
         source.position("x")
 
@@ -419,15 +419,15 @@ def test_a_path_without_a_delta_table_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_tables_of_the_catalog_must_be_there_and_be_delta(spark_engine: Engine, tmp_path: Path) -> None:
-    spark_engine.run(f"CREATE TABLE default.strandline_parquet (k int) USING parquet LOCATION '{tmp_path}/p'")
+def test_tables_of_the_catalog_must_be_there_and_be_delta(small: Engine, tmp_path: Path) -> None:
+    small.run(f"CREATE TABLE default.strandline_parquet (k int) USING parquet LOCATION '{tmp_path}/p'")
     try:
         with pytest.raises(SourceError, match=r"\[NOT_DELTA\] default.strandline_parquet is a parquet table"):
-            DeltaSource("src", spark_engine, tables={"t": "default.strandline_parquet"}).check()
+            DeltaSource("src", small, tables={"t": "default.strandline_parquet"}).check()
     finally:
-        spark_engine.run("DROP TABLE default.strandline_parquet")
+        small.run("DROP TABLE default.strandline_parquet")
     with pytest.raises(SourceError, match=r"\[SOURCE_TABLE_MISSING\] src\.t is declared as default\.nowhere"):
-        DeltaSource("src", spark_engine, tables={"t": "default.nowhere"}).check()
+        DeltaSource("src", small, tables={"t": "default.nowhere"}).check()
 
 
 def test_a_known_location_needs_no_catalog(tmp_path: Path) -> None:
