@@ -10,19 +10,18 @@ import pytest
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, delta_of
-from strandline.algebra.plan import At, Backing, Change, Net, Plan, Scan, State
 from strandline.algebra.scalar import Call, Col, Lit, Text
 from strandline.algebra.schema import names
-from strandline.algebra.term import bind
 from strandline.engine.session import Engine
 from strandline.errors import SqlError
 from strandline.sql.compile import Compiled, compile_view
 from strandline.sql.ddl import parse_select
 from strandline.sql.functions import DECOMPOSED, GENERATORS, NON_DETERMINISTIC, OTHER_AGGREGATES, RECOMPUTED
-from strandline.sql.names import quoted, quoted_list
+from strandline.sql.names import quoted_list
 from strandline.sql.references import replaced
-from strandline.sql.render import SIGN, render
-from tests.sql.shop import CUSTOMER, DELETED, INSERTED, KEPT, LINES, ORDERS, SHOP, TOTALS, rows_sql
+from strandline.sql.render import SIGN
+from tests.sql.before_and_after import View, part_of, show_change
+from tests.sql.shop import CUSTOMER, DELETED, INSERTED, KEPT, LINES, ORDERS, SHOP, TOTALS
 
 pytestmark = pytest.mark.spark
 
@@ -61,20 +60,9 @@ CASES = golden()
 def shop(small: Engine) -> Engine:
     """The engine, with the rows of the shop before and after a change, and the changes."""
     for relation in (ORDERS, LINES, CUSTOMER, TOTALS):
-        name, columns = relation.name, relation.columns
-        inserted, deleted = rows_sql(columns, INSERTED[name]), rows_sql(columns, DELETED[name])
-        change = f"SELECT *, 1 AS {SIGN} FROM ({inserted}) UNION ALL SELECT *, -1 AS {SIGN} FROM ({deleted})"
-        for part, sql in (
-            ("pre", rows_sql(columns, KEPT[name] + DELETED[name])),
-            ("post", rows_sql(columns, KEPT[name] + INSERTED[name])),
-            ("change", change),
-        ):
-            small.run(f"CREATE OR REPLACE TEMPORARY VIEW {_part(name, part)} AS {sql}")
+        name = relation.name
+        show_change(small, name, relation.columns, KEPT[name], DELETED[name], INSERTED[name])
     return small
-
-
-def _part(relation: str, part: object) -> str:
-    return quoted(f"{relation} {part}")
 
 
 @pytest.fixture(scope="module")
@@ -165,63 +153,22 @@ def _different(
     engine: Engine,
     compiled: Mapping[str, Compiled | SqlError],
     cases: Sequence[Case],
-    parts: Callable[[_View], list[str]],
+    parts: Callable[[View], list[str]],
 ) -> list[tuple[str, str, int]]:
     """Rows, as JSON, that the query as written and the sum of *parts* do not have in common, with the query."""
     checks = []
     for place, case in enumerate(cases):
         found = compiled[case.sql]
         if isinstance(found, Compiled) and found.blocks and not found.loose:
-            written = replaced(parse_select(case.sql), SHOP, lambda relation: _part(relation.name, "post"))
+            written = replaced(parse_select(case.sql), SHOP, lambda relation: part_of(relation.name, "post"))
             row = f"to_json(struct({quoted_list(names(found.columns))}))"
             checks.append(f"SELECT {place} AS place, {row} AS row, -1 AS {SIGN} FROM ({written})")
-            checks += [f"SELECT {place}, {row}, {SIGN} FROM ({part})" for part in parts(_View(found.blocks))]
+            checks += [f"SELECT {place}, {row}, {SIGN} FROM ({part})" for part in parts(View(found.blocks))]
     different = []
     for first in range(0, len(checks), 24):
         different += engine.rows(" UNION ALL ".join(checks[first : first + 24]))
     net = SignedBag(((place, row), sign) for place, row, sign in different)
     return [(cases[place].sql, row, count) for (place, row), count in net.items()]
-
-
-class _View:
-    """The blocks of a view over the rows of the shop, before and after a change of all tables."""
-
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = {block.node: block for block in blocks}
-        self._own = blocks[-1]
-
-    def rows(self, state: State) -> str:
-        """The visible rows, as unit rows."""
-        return render(self._visible(self._own, state), self._bind, signed=True)
-
-    def delta(self) -> str:
-        """The delta of the visible rows."""
-        return render(self._own.reading(self._stored_delta(self._own)), self._bind, signed=True)
-
-    def _visible(self, block: Block, state: State) -> Plan:
-        return block.reading(bind(block.contents, state, block.inputs))
-
-    def _stored_delta(self, block: Block) -> Plan:
-        delta = delta_of(block, block.inputs, insert_only=False)
-        assert delta is not None
-        return delta.plan
-
-    def _bind(self, scan: Scan) -> str:
-        match scan.operand:
-            case At(name, state):
-                rows = _part(name, state)
-                if name in self._blocks:
-                    rows = f"({render(self._visible(self._blocks[name], state), self._bind)})"
-                return f"SELECT {quoted_list(names(scan.fields))} FROM {rows}"
-            case Change(name):
-                rows = _part(name, "change")
-                if name in self._blocks:
-                    block = self._blocks[name]
-                    rows = f"({render(Net(block.reading(self._stored_delta(block))), self._bind)})"
-                return f"SELECT {quoted_list((*names(scan.fields), SIGN))} FROM {rows}"
-            case Backing(name):
-                return render(bind(self._blocks[name].contents, "pre", self._blocks[name].inputs), self._bind)
-        raise AssertionError(f"a view reads {scan.operand}")
 
 
 # --- What is known about functions
