@@ -403,6 +403,9 @@ _FILE_GONE = re.compile(
 )
 
 
+_CAUSE = re.compile(r"Caused by: ([^\n]+)")
+
+
 def _message(error: Exception) -> str:
     """What went wrong, in a line."""
     if isinstance(error, StrandlineError):
@@ -414,6 +417,9 @@ def _message(error: Exception) -> str:
     lines = text.splitlines()
     java = lines[0].startswith("An error occurred while calling") and len(lines) > 1
     first = lines[1].removeprefix(": ") if java else lines[0]
+    causes = _CAUSE.findall(text)
+    if causes and causes[-1] not in first:
+        first = f"{first} caused by {causes[-1]}"
     if _FILE_GONE.search(text):
         return f"INPUT_GONE: a file of an input was removed meanwhile; refresh again: {first[:500]}"
     return first[:1000]

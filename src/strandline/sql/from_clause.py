@@ -16,7 +16,7 @@ from strandline.sql.coverage import Uncovered, check_expression, only
 from strandline.sql.functions import GENERATORS, function_name
 from strandline.sql.matching import matching
 from strandline.sql.names import places, quoted
-from strandline.sql.relations import empty_select
+from strandline.sql.relations import empty_inputs
 from strandline.sql.render import scalar_sql
 from strandline.sql.scopes import Item, Scope, conjuncts, expression
 from strandline.sql.shapes import joined, relabelled
@@ -254,7 +254,7 @@ def made_rows(
     shown = f" AS {', '.join(quoted(label) for label in labels)}" if labels else ""
     view = f"LATERAL VIEW {'OUTER ' if outer else ''}{text} g{shown}"
     try:
-        made = compiler.analyse(f"SELECT g.* FROM ({empty_select(body.columns)}) {view}")
+        made = compiler.analyse(f"SELECT g.* FROM {empty_inputs(body.columns)} {view}")
     except SqlError as error:
         raise Uncovered("GENERATOR", error.message.splitlines()[0]) from error
     prefix = compiler.alias(alias)

@@ -38,8 +38,20 @@ def choices(names: Iterable[str], wanted: str = "", most: int = 12) -> str:
 
 
 def places(columns: Schema) -> dict[str, str]:
-    """Where the columns of a plain subquery are: each by its quoted name."""
-    return {column.name: quoted(column.name) for column in columns}
+    """Where the columns of a plan are, if its inputs are written beside each other: ``alias.column`` in that alias.
+
+    Spark names some results, the fields of ``struct(a, b)`` for one, after the last part of a column's name.
+    """
+    return {name: f"{quoted(alias)}.{quoted(column)}" for name, (alias, column) in split_names(columns).items()}
+
+
+def split_names(columns: Schema) -> dict[str, tuple[str, str]]:
+    """The names of a plan's columns as alias and column; those without an alias are in ``columns``."""
+    found = {}
+    for column in columns:
+        alias, dot, name = column.name.partition(".")
+        found[column.name] = (alias, name) if dot and name else ("columns", column.name)
+    return found
 
 
 def twice(names: Iterable[str]) -> set[str]:

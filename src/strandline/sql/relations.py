@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from strandline.algebra.schema import Schema
-from strandline.sql.names import quoted
+from strandline.algebra.schema import Column, Schema
+from strandline.sql.names import quoted, split_names
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,14 @@ class Analyser(Protocol):
 def empty_relation(relation: Relation) -> str:
     """A relation of the right columns and no rows: enough for analysis, without touching a table."""
     return f"({empty_select(relation.columns)})"
+
+
+def empty_inputs(columns: Schema) -> str:
+    """Inputs without rows, beside each other, whose columns are where :func:`strandline.sql.names.places` says."""
+    inputs: dict[str, list[Column]] = {}
+    for column, (alias, name) in zip(columns, split_names(columns).values(), strict=True):
+        inputs.setdefault(alias, []).append(replace(column, name=name))
+    return ", ".join(f"({empty_select(tuple(found))}) AS {quoted(alias)}" for alias, found in inputs.items())
 
 
 def empty_select(columns: Schema) -> str:

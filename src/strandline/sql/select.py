@@ -25,7 +25,7 @@ from strandline.sql.grouping import Grouping, Groups
 from strandline.sql.names import places, quoted
 from strandline.sql.pushdown import with_conditions_inside
 from strandline.sql.references import Reference
-from strandline.sql.relations import Analyser, Relation, empty_select
+from strandline.sql.relations import Analyser, Relation, empty_inputs
 from strandline.sql.render import scalar_sql
 from strandline.sql.scopes import Scope, SelectItem, conjuncts, expression
 from strandline.sql.set_operations import set_operation
@@ -121,7 +121,7 @@ class SelectCompiler:
     def types(self, items: str, columns: Schema) -> Schema:
         """The columns of a SELECT list over an input with *columns*, as Spark types them."""
         try:
-            return self.analyse(f"SELECT {items} FROM ({empty_select(columns)})")
+            return self.analyse(f"SELECT {items} FROM {empty_inputs(columns)}")
         except SqlError as error:
             raise Uncovered("COMPILED_FORM_DIFFERS", error.message.splitlines()[0]) from error
 
@@ -330,7 +330,7 @@ class SelectCompiler:
         outputs = [(item.name, scope.shown(item)) for item in items]
         columns = body.columns + tuple(window.column for window in windows)
         # The column behind the list makes Spark refuse an aggregate that is not known here: it would not be linear.
-        shown = f"{_select_list(outputs, columns)}, {quoted(body.columns[0].name)} AS __row"
+        shown = f"{_select_list(outputs, columns)}, {places(columns)[body.columns[0].name]} AS __row"
         typed = self.types(shown, columns)[: len(outputs)]
         listed = tuple(Output(c, value) for c, (_, value) in zip(typed, outputs, strict=True))
         if not calls:
