@@ -11,8 +11,15 @@ from strandline.sources.memory import MemorySource
 TABLES = {"r": ("a", "b"), "s": ("b", "c"), "t": ("c", "d")}
 
 
+Query = tuple[str, int]
+"""A query and its width."""
+
+
 class Generator:
-    """Draws views of filters, projections, joins, unions, aggregates, HAVING and DISTINCT, also over earlier views."""
+    """Draws views of all operators, also over earlier views, and nested in each other.
+
+    Where the order of rows matters it is by all columns, so that only equal rows are in no order.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -23,7 +30,6 @@ class Generator:
         draw = self.random.choice(
             [
                 self.plain,
-                self.plain,
                 self.joined,
                 self.joined,
                 self.grouped,
@@ -31,23 +37,34 @@ class Generator:
                 self.distinct,
                 self.union,
                 self.nested,
+                self.outer_joined,
+                self.outer_joined,
+                self.grouped_outer_join,
+                self.matched,
+                self.matched,
+                self.beside_scalar,
+                self.set_operation,
+                self.set_operation,
+                self.windowed,
+                self.windowed,
+                self.exploded,
             ]
         )
         query, width = draw()
         self.columns[name] = tuple(f"x{i}" for i in range(width))
         return query
 
-    def plain(self) -> tuple[str, int]:
+    def plain(self) -> Query:
         body, columns = self.body(1)
         items = [self.scalar(columns) for _ in range(self.random.randint(1, 3))]
         return f"SELECT {_named(items)} FROM {body}", len(items)
 
-    def joined(self) -> tuple[str, int]:
+    def joined(self) -> Query:
         body, columns = self.body(self.random.randint(2, 3))
         items = [self.scalar(columns) for _ in range(self.random.randint(1, 3))]
         return f"SELECT {_named(items)} FROM {body}", len(items)
 
-    def grouped(self) -> tuple[str, int]:
+    def grouped(self) -> Query:
         body, columns = self.body(self.random.randint(1, 2))
         keys = [self.scalar(columns) for _ in range(self.random.randint(0, 2))]
         measures = [self.measure(columns) for _ in range(self.random.randint(1, 3))]
@@ -55,22 +72,131 @@ class Generator:
         having = f" HAVING count(*) > {self.random.randint(0, 2)}" if keys and self.random.random() < 0.3 else ""
         return f"SELECT {_named(keys + measures)} FROM {body}{group}{having}", len(keys) + len(measures)
 
-    def distinct(self) -> tuple[str, int]:
+    def distinct(self) -> Query:
         body, columns = self.body(self.random.randint(1, 2))
         items = [self.scalar(columns) for _ in range(self.random.randint(1, 2))]
         return f"SELECT DISTINCT {_named(items)} FROM {body}", len(items)
 
-    def union(self) -> tuple[str, int]:
+    def union(self) -> Query:
         parts = []
         for _ in range(2):
             body, columns = self.body(1)
             parts.append(f"SELECT {_named([self.scalar(columns), self.scalar(columns)])} FROM {body}")
         return " UNION ALL ".join(parts), 2
 
-    def nested(self) -> tuple[str, int]:
+    def nested(self) -> Query:
         inner, width = self.grouped()
         outer = f"x{self.random.randrange(width)}"
         return f"SELECT count(*) AS x0, max({outer}) AS x1, sum({outer}) AS x2 FROM ({inner}) AS q", 3
+
+    def outer_joined(self) -> Query:
+        body, columns = self.outer_body()
+        items = [self.scalar(columns) for _ in range(self.random.randint(1, 3))]
+        return f"SELECT {_named(items)} FROM {body}", len(items)
+
+    def grouped_outer_join(self) -> Query:
+        body, columns = self.outer_body()
+        items = [self.scalar(columns), self.measure(columns), self.measure(columns)]
+        return f"SELECT {_named(items)} FROM {body} GROUP BY {items[0]}", len(items)
+
+    def matched(self) -> Query:
+        """EXISTS, IN, and their negations, now and then one inside the other."""
+        body, columns = self.body(1)
+        conditions = [self.match(columns) for _ in range(self.random.choice([1, 1, 2]))]
+        items = [self.scalar(columns) for _ in range(self.random.randint(1, 2))]
+        glue = " AND " if " WHERE " in body else " WHERE "
+        return f"SELECT {_named(items)} FROM {body}{glue}{' AND '.join(conditions)}", len(items)
+
+    def match(self, columns: list[str], depth: int = 0) -> str:
+        """A condition that asks a query."""
+        alias = f"m{depth}"
+        name = self.random.choice(list(self.columns))
+        own = [f"{alias}.{column}" for column in self.columns[name]]
+        inside = [self.condition(own)] if self.random.random() < 0.4 else []
+        if depth == 0 and self.random.random() < 0.2:
+            inside.append(self.match(own, 1))
+        operator = self.random.choice(["EXISTS", "NOT EXISTS", "IN", "NOT IN"])
+        if operator.endswith("EXISTS"):
+            inside.append(f"{self.random.choice(own)} = {self.random.choice(columns)}")
+            if self.random.random() < 0.3:
+                inside.append(f"{self.random.choice(own)} <> {self.random.choice(columns)}")
+        where = f" WHERE {' AND '.join(inside)}" if inside else ""
+        if operator.endswith("EXISTS"):
+            return f"{operator} (SELECT 1 FROM {name} AS {alias}{where})"
+        return f"{self.random.choice(columns)} {operator} (SELECT {self.random.choice(own)} FROM {name} AS {alias}{where})"
+
+    def beside_scalar(self) -> Query:
+        """A query that stands for a value, correlated or not, in the list or in a condition."""
+        body, columns = self.body(1)
+        name = self.random.choice(list(self.columns))
+        own = [f"m.{column}" for column in self.columns[name]]
+        correlated = self.random.random() < 0.6
+        where = f" WHERE {self.random.choice(own)} = {self.random.choice(columns)}" if correlated else ""
+        query = f"(SELECT {self.measure(own)} FROM {name} AS m{where})"
+        if self.random.random() < 0.5:
+            return f"SELECT {_named([self.scalar(columns), query])} FROM {body}", 2
+        glue = " AND " if " WHERE " in body else " WHERE "
+        operator = self.random.choice(["<", ">=", "<>"])
+        return (
+            f"SELECT {_named([self.scalar(columns)])} FROM {body}{glue}{self.random.choice(columns)} {operator} {query}",
+            1,
+        )
+
+    def set_operation(self) -> Query:
+        operator = self.random.choice(["UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
+        width = self.random.randint(1, 2)
+        parts = []
+        for _ in range(2):
+            body, columns = self.body(self.random.choice([1, 1, 2]))
+            parts.append(f"SELECT {_named([self.scalar(columns) for _ in range(width)])} FROM {body}")
+        return f" {operator} ".join(parts), width
+
+    def windowed(self) -> Query:
+        body, columns = self.body(self.random.choice([1, 1, 2]))
+        items = [self.scalar(columns)]
+        for _ in range(self.random.randint(1, 2)):
+            parts = ", ".join(self.random.sample(columns, self.random.randint(0, min(2, len(columns)))))
+            partition = f"PARTITION BY {parts}" if parts else ""
+            column = self.random.choice(columns)
+            call = self.random.choice(
+                [
+                    f"sum({column}) OVER ({partition})",
+                    f"count(*) OVER ({partition})",
+                    f"max({column}) OVER ({partition})",
+                    f"rank() OVER ({partition} ORDER BY {', '.join(columns)})",
+                    f"dense_rank() OVER ({partition} ORDER BY {column} DESC)",
+                    f"sum({column}) OVER ({partition} ORDER BY {self.random.choice(columns)})",
+                ]
+            )
+            items.append(call)
+        return f"SELECT {_named(items)} FROM {body}", len(items)
+
+    def exploded(self) -> Query:
+        body, columns = self.body(1)
+        made = f"explode(array({self.scalar(columns)}, {self.scalar(columns)}, NULL))"
+        head, _, where = body.partition(" WHERE ")
+        condition = f" WHERE {where}" if where else ""
+        items = [self.random.choice(columns), "e.x"]
+        return f"SELECT {_named(items)} FROM {head} LATERAL VIEW {made} e AS x{condition}", 2
+
+    def outer_body(self) -> tuple[str, list[str]]:
+        """Two or three tables in outer joins, and the columns they offer."""
+        text, columns = "", list[str]()
+        for place in range(self.random.choice([2, 2, 3])):
+            name = self.random.choice(list(self.columns))
+            own = [f"q{place}.{column}" for column in self.columns[name]]
+            if not text:
+                text, columns = f"{name} AS q{place}", own
+                continue
+            kind = self.random.choice(["LEFT", "LEFT", "RIGHT", "FULL", "INNER"])
+            on = f"{self.random.choice(columns)} {self.random.choice(['=', '=', '<=>'])} {self.random.choice(own)}"
+            if self.random.random() < 0.3:
+                on += f" AND {self.condition(columns + own)}"
+            text += f" {kind} JOIN {name} AS q{place} ON {on}"
+            columns = columns + own
+        if self.random.random() < 0.3:
+            text += f" WHERE {self.condition(columns)}"
+        return text, columns
 
     def body(self, tables: int) -> tuple[str, list[str]]:
         """A FROM and WHERE clause, and the columns it offers."""
@@ -126,6 +252,10 @@ class Generator:
                 f"max({column})",
                 f"sum({column}) FILTER (WHERE {column} > 0)",
                 f"count(DISTINCT {column})",
+                f"bool_or({column} > 0)::int",
+                f"stddev({column})",
+                f"percentile({column}, 0.5)",
+                f"count_if({column} = 1)",
             ]
         )
 
