@@ -123,7 +123,9 @@ class Generator:
         where = f" WHERE {' AND '.join(inside)}" if inside else ""
         if operator.endswith("EXISTS"):
             return f"{operator} (SELECT 1 FROM {name} AS {alias}{where})"
-        return f"{self.random.choice(columns)} {operator} (SELECT {self.random.choice(own)} FROM {name} AS {alias}{where})"
+        return (
+            f"{self.random.choice(columns)} {operator} (SELECT {self.random.choice(own)} FROM {name} AS {alias}{where})"
+        )
 
     def beside_scalar(self) -> Query:
         """A query that stands for a value, correlated or not, in the list or in a condition."""
@@ -136,11 +138,8 @@ class Generator:
         if self.random.random() < 0.5:
             return f"SELECT {_named([self.scalar(columns), query])} FROM {body}", 2
         glue = " AND " if " WHERE " in body else " WHERE "
-        operator = self.random.choice(["<", ">=", "<>"])
-        return (
-            f"SELECT {_named([self.scalar(columns)])} FROM {body}{glue}{self.random.choice(columns)} {operator} {query}",
-            1,
-        )
+        condition = f"{self.random.choice(columns)} {self.random.choice(['<', '>=', '<>'])} {query}"
+        return f"SELECT {_named([self.scalar(columns)])} FROM {body}{glue}{condition}", 1
 
     def set_operation(self) -> Query:
         operator = self.random.choice(["UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])

@@ -66,7 +66,9 @@ RELATIONS = Known(
             "s_suppkey bigint, s_name string, s_address string, s_nationkey bigint, s_phone string, "
             "s_acctbal decimal(15,2), s_comment string",
         ),
-        _relation("tpch.nation", ("n_nationkey",), "n_nationkey bigint, n_name string, n_regionkey bigint, n_comment string"),
+        _relation(
+            "tpch.nation", ("n_nationkey",), "n_nationkey bigint, n_name string, n_regionkey bigint, n_comment string"
+        ),
         _relation("tpch.region", ("r_regionkey",), "r_regionkey bigint, r_name string, r_comment string"),
     ]
 )  # fmt: skip

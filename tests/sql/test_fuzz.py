@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from strandline.algebra.schema import Schema
 from strandline.errors import SqlError
-from tests.campaign.fuzz import EXOTIC, corpus, enormous, guessed_columns, mutated, taken
+from tests.campaign.exotic import EXOTIC, enormous
+from tests.campaign.fuzz import corpus, guessed_columns, mutated, taken
 
 CORPUS = corpus()
+ENORMOUS = list(enormous())
 
 
 def nothing_is_right(sql: str) -> Schema:
@@ -26,7 +28,7 @@ def test_exotic_syntax(text: str) -> None:
     assert taken(text, nothing_is_right)
 
 
-@pytest.mark.parametrize("text", enormous(), ids=range(len(list(enormous()))))
+@pytest.mark.parametrize("text", ENORMOUS, ids=range(len(ENORMOUS)))
 def test_deep_wide_and_long_statements(text: str) -> None:
     assert taken(text, guessed_columns)
     assert taken(text, nothing_is_right)

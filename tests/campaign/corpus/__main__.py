@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from strandline.engine.session import Engine
-from tests.campaign.corpus.definitions import Definition, definitions
+from tests.campaign.corpus.definitions import Definition, definitions, graph
 from tests.campaign.corpus.following import Following
 
 
@@ -25,22 +25,24 @@ def main(seeds: Sequence[int], views: Sequence[Definition]) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {text}", flush=True)
 
     for seed in seeds:
-        with tempfile.TemporaryDirectory(prefix="strandline-corpus-") as folder:
-            with Following(Path(folder), engine, seed, views) as following:
-                said(f"seed {seed}: {len(views)} views are created")
-                following.fill()
-                said("filled")
-                lake = following.lake
-                rounds = [lake.change, lake.change, lake.rewrite, lake.change, lake.empty, lake.refill, lake.change]
-                for number, change in enumerate(rounds, 1):
-                    report = following.round(change)
-                    taken = [view.strategy for view in report.views.values()]
-                    counts = ", ".join(f"{taken.count(kind)} {kind}" for kind in sorted(set(taken)))
-                    said(f"round {number} ({change.__name__}): {counts}; each equals its recomputation")
+        with (
+            tempfile.TemporaryDirectory(prefix="strandline-corpus-") as folder,
+            Following(Path(folder), engine, seed, views) as following,
+        ):
+            said(f"seed {seed}: {len(views)} views are created")
+            following.fill()
+            said("filled")
+            lake = following.lake
+            rounds = [lake.change, lake.change, lake.rewrite, lake.change, lake.empty, lake.refill, lake.change]
+            for number, change in enumerate(rounds, 1):
+                report = following.round(change)
+                taken = [view.strategy for view in report.views.values()]
+                counts = ", ".join(f"{taken.count(kind)} {kind}" for kind in sorted(set(taken)))
+                said(f"round {number} ({change.__name__}): {counts}; each equals its recomputation")
     engine.close()
 
 
 if __name__ == "__main__":
     wanted = set(sys.argv[2:])
-    chosen = [view for view in definitions() if not wanted or wanted & {view.name, view.section}]
+    chosen = [view for view in (*definitions(), *graph()) if not wanted or wanted & {view.name, view.section}]
     main(range(1, 1 + (int(sys.argv[1]) if len(sys.argv) > 1 else 3)), chosen)

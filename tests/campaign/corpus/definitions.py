@@ -41,6 +41,11 @@ def definitions() -> list[Definition]:
     return [found for file in files for found in read_definitions(file)]
 
 
+def graph() -> list[Definition]:
+    """Views over views, each after those that it reads."""
+    return read_definitions(Path(__file__).parent / "graph.sql")
+
+
 def read_definitions(file: Path) -> list[Definition]:
     """The definitions of one file."""
     found = []

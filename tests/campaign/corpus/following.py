@@ -73,13 +73,11 @@ class Following:
 
 def problems(report: RefreshReport) -> dict[str, str]:
     """What went wrong, by view or hidden block."""
-    return {name: node.problem for name, node in (report.views | report.hidden).items() if node.problem}
+    return {name: node.problem for name, node in {**report.views, **report.hidden}.items() if node.problem}
 
 
 def _with_sorted_arrays(warehouse: Warehouse, view: Definition) -> dict[str, str]:
-    found, expected = (
-        _sorted(frame) for frame in (warehouse.read(view.name), warehouse.sql(view.query))
-    )
+    found, expected = (_sorted(frame) for frame in (warehouse.read(view.name), warehouse.sql(view.query)))
     if found == expected:
         return {}
     return {view.name: f"is {found}, should be {expected}"}

@@ -18,7 +18,12 @@ def main(scale: float, cycles: int, names: list[str]) -> None:
     views = [view for view in queries() if not names or view.name in names]
     with tempfile.TemporaryDirectory(prefix="strandline-tpch-") as folder:
         reports = follow(
-            Path(folder), engine, views, scale, cycles, lambda text: print(f"{time.monotonic() - began:6.0f} s  {text}", flush=True)
+            Path(folder),
+            engine,
+            views,
+            scale,
+            cycles,
+            lambda text: print(f"{time.monotonic() - began:6.0f} s  {text}", flush=True),
         )
         for view in views:
             seconds = max(report.views[view.name].seconds for report in reports)

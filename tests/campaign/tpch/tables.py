@@ -139,7 +139,10 @@ UPDATES: dict[str, list[dict[str, str]]] = {
         {"l_returnflag": "'R'", "l_receiptdate": "l_commitdate + INTERVAL '1' DAY"},
     ],
     "customer": [{"c_acctbal": "c_acctbal + 1000"}, {"c_mktsegment": "'BUILDING'", "c_nationkey": "3"}],
-    "part": [{"p_size": "15", "p_type": "'PROMO ANODIZED BRASS'"}, {"p_brand": "'Brand#23'", "p_container": "'MED BOX'"}],
+    "part": [
+        {"p_size": "15", "p_type": "'PROMO ANODIZED BRASS'"},
+        {"p_brand": "'Brand#23'", "p_container": "'MED BOX'"},
+    ],
     "partsupp": [{"ps_supplycost": "1.00"}, {"ps_availqty": "ps_availqty + 7"}],
     "supplier": [{"s_nationkey": "7"}, {"s_comment": "'Customer Complaints'", "s_acctbal": "s_acctbal - 5"}],
 }

@@ -183,3 +183,13 @@ SELECT x.a, x.t FROM l.bag x LEFT ANTI JOIN l.s ON x.a = s.b
 -- strategy: incremental
 -- open
 SELECT r.k, s.k AS sk, t.k AS tk FROM l.r JOIN (l.s JOIN l.t ON s.b = t.b) ON r.a = s.a
+
+-- name: join_without_on
+-- strategy: incremental
+-- open
+SELECT r.k, s.k AS sk FROM l.r JOIN l.s WHERE r.a = s.a
+
+-- name: left_join_without_on
+-- strategy: affected
+-- open
+SELECT s.k, t.k AS tk FROM (SELECT k FROM l.s WHERE k % 3 = 0) s LEFT JOIN (SELECT k FROM l.t WHERE t = 'x') t
