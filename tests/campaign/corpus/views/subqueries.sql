@@ -188,3 +188,8 @@ SELECT r1.a, count(*) AS n FROM l.r r1 WHERE EXISTS (SELECT * FROM l.r r2 WHERE 
 -- strategy: affected
 SELECT t, count(*) AS n, sum(d) AS s FROM l.r WHERE d > (SELECT avg(d) FROM l.r WHERE d > 0.00)
   AND NOT EXISTS (SELECT * FROM l.s WHERE s.a = r.a) GROUP BY t
+
+-- name: scalar_count_distinct
+-- strategy: affected
+-- open
+SELECT k, (SELECT count(DISTINCT b) FROM l.s WHERE s.a = r.a) AS n FROM l.r
