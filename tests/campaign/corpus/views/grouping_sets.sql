@@ -66,3 +66,13 @@ SELECT a, sum(a) AS s, count(a) AS n FROM l.r GROUP BY ROLLUP (a)
 -- strategy: affected
 -- open
 SELECT a, count(DISTINCT b) AS n FROM l.r GROUP BY ROLLUP (a)
+
+-- name: rollup_of_key_and_expression
+-- strategy: incremental
+-- open
+SELECT a, a + 1 AS b, count(*) AS n, sum(k) AS s FROM l.r GROUP BY ROLLUP (a, a + 1)
+
+-- name: grouping_sets_of_expressions
+-- strategy: affected
+-- open
+SELECT a, upper(t) AS u, a + b AS c, max(d) AS m FROM l.r GROUP BY GROUPING SETS ((a, upper(t)), (a + b), (a, a + b), ())
