@@ -51,7 +51,7 @@ def follow(
 
 
 def strategy_of(view: Definition, reports: Sequence[RefreshReport]) -> str:
-    """The weakest strategy that was taken for a view's own block; a full refresh must be for its cost, or still open."""
+    """The weakest strategy taken for a view's own block; a full refresh must be for its cost, or still open."""
     taken = [report.views[view.name] for report in reports]
     for report in taken:
         assert report.strategy != "full" or view.open or report.reason.code == "COST", (view.name, report.to_dict())
