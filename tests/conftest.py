@@ -21,7 +21,12 @@ _NUMBERS = count(1)
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """The one Spark session of the test process; it starts when it is first used."""
-    engine = Engine(settings={"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+    engine = Engine(
+        settings={
+            "spark.driver.memory": "2g",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+        }
+    )
     yield engine
     engine.close()
 

@@ -272,7 +272,8 @@ class Warehouse:
         node = self._published.node(entry)
         with self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])):
             recomputed = self._context().as_written(node, self._published.seen(node, entry.version))
-            return verify(self._engine, node.name, state.number, node.visible, node.select(entry.version), recomputed)
+            stored = node.select(entry.version)
+            return verify(self._engine, node.name, state.number, node.visible, stored, recomputed, node.loose)
 
     def verify_source(self, table: str, *, wait: float = 0) -> Verification:
         """Compare the copy of a source table (``source.table``) with the table itself, in one snapshot of it."""
@@ -411,12 +412,15 @@ class Warehouse:
             return "\n".join([*lines, f"  full [{compiled.reason.code}] {compiled.reason.text}"])
         for block in compiled.blocks:
             delta = delta_of(block, block.inputs, insert_only=False)
-            assert delta is not None
+            if delta is None:
+                lines.append(f"  {block.node}: never changes")
+                continue
             label = block.node if block.node == create.name else f"{block.node} (hidden, stored)"
             lines.append(
                 f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {counted(len(delta.terms), 'term')}"
             )
             lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names_of(block.stored))}")
+        lines.extend(f"  note [{note.code}] {note.text}" for note in compiled.notes)
         return "\n".join(lines)
 
     def _describe(self, name: str) -> DataFrame:

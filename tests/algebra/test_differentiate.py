@@ -20,6 +20,7 @@ from strandline.algebra.plan import (
     Generate,
     GroupBy,
     Join,
+    Limit,
     MergeSummary,
     Negate,
     Net,
@@ -33,6 +34,7 @@ from strandline.algebra.plan import (
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
     Window,
     key,
     scans,
@@ -87,6 +89,10 @@ def shown(plan: Plan) -> str:
             return f"ω({shown(child)})"
         case Repeat(input=child) | Generate(input=child):
             return f"ρ({shown(child)})"
+        case Limit(input=child):
+            return f"top({shown(child)})"
+        case Values():
+            return "values"
 
 
 CHAIN = (equality("r.b", "s.a"), equality("s.b", "t.a"))
@@ -106,6 +112,9 @@ RULES: list[tuple[Plan, str, list[str]]] = [
     (Window(R, (Col("r.a"),), ()), "R", ["ω((R@post ⋉ π(ΔR)))", "-ω((R@pre ⋉ π(ΔR)))"]),
     (Window(R, (), ()), "R", ["ω(R@post)", "-ω(R@pre)"]),
     (Repeat(R, Col("r.a")), "R", ["ρ(ΔR)"]),
+    # rows that are written out
+    (Join((R, Values(((Lit(1),),), bigints("n"))), ()), "R", ["(ΔR ⋈ values)"]),
+    (Values(((Lit(1),),), bigints("n")), "R", []),
     # scan
     (R, "R", ["ΔR"]),
     (R, "S", []),

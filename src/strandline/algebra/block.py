@@ -12,7 +12,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from strandline.algebra.differentiate import differentiate, group_by, monotone, strategies
+from strandline.algebra.differentiate import differentiate, group_by, monotone, sections, strategies
+from strandline.algebra.ordered import Ordered
 from strandline.algebra.plan import (
     Filter,
     GroupBy,
@@ -39,8 +40,9 @@ class Block:
     """A node of the view DAG.
 
     Without *partials* the body's rows are stored as they are, duplicates as rows. With them the body is
-    grouped: *keys* and *partials* are stored. *having*, *times* and *outputs* read the stored columns; without
-    *outputs* they are visible as they are. With *times* a stored row is seen so many times.
+    grouped: *keys* and *partials* are stored. With *ordered* what is stored is computed from the body's rows section by
+    section. *having*, *times* and *outputs* read the stored columns; without *outputs* they are visible as they are.
+    With *times* a stored row is seen so many times.
     """
 
     node: str
@@ -50,6 +52,7 @@ class Block:
     having: Scalar | None = None
     outputs: tuple[Output, ...] = ()
     times: Scalar | None = None
+    ordered: Ordered | None = None
 
     @property
     def grouped(self) -> bool:
@@ -58,6 +61,8 @@ class Block:
     @property
     def contents(self) -> Plan:
         """The stored rows, from the inputs."""
+        if self.ordered is not None:
+            return self.ordered.rows(self.body)
         return GroupBy(self.body, self.keys, self.partials) if self.grouped else self.body
 
     @property
@@ -67,6 +72,11 @@ class Block:
     @property
     def visible(self) -> Schema:
         return tuple(o.column for o in self.outputs) if self.outputs else self.stored
+
+    @property
+    def told_apart_by(self) -> tuple[Output, ...]:
+        """The values of a row of the body that say with which others it is computed: of its group, or its section."""
+        return self.keys if self.ordered is None else self.ordered.sections
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -100,7 +110,7 @@ class BlockDelta:
     operators: tuple[str, ...]
     terms: Sum
     touched_keys: Plan | None = None
-    """The keys of the groups that are computed anew."""
+    """The keys of the groups or sections that are computed anew."""
 
 
 def delta_of(
@@ -108,8 +118,8 @@ def delta_of(
 ) -> BlockDelta | None:
     """The delta of the stored rows of *block*, or None if none of its inputs is in *changed*.
 
-    *insert_only* says that the changes contain no deletions. Where groups are computed anew, their keys are read twice;
-    *stored_keys* scans them if they were stored.
+    *insert_only* says that the changes contain no deletions. Where groups or sections are computed anew, their
+    keys are read twice; *stored_keys* scans them if they were stored.
     """
     terms = differentiate(block.body, changed)
     body = as_plan(terms)
@@ -117,6 +127,10 @@ def delta_of(
         return None
     insert_only = insert_only and monotone(block.body)
     below = _named(strategies(block.body))
+    if block.ordered is not None:
+        touched = sections.touched(block.ordered, body)
+        plan = sections.affected(block.node, block.ordered, block.body, stored_keys or touched, changed)
+        return BlockDelta(plan, "affected", (*below, sections.strategy(block.ordered)), terms, touched)
     if not block.grouped:
         return BlockDelta(Net(body), _weakest(below), below, terms)
     group = GroupBy(block.body, block.keys, block.partials)

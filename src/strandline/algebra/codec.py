@@ -11,6 +11,7 @@ from typing import Any
 from strandline.algebra import plan as _plan
 from strandline.algebra import scalar as _scalar
 from strandline.algebra.block import Block
+from strandline.algebra.ordered import Ordered
 from strandline.algebra.schema import Column
 
 _CLASSES: dict[str, type[Any]] = {
@@ -18,6 +19,7 @@ _CLASSES: dict[str, type[Any]] = {
     for cls in (
         Column,
         Block,
+        Ordered,
         _scalar.Col,
         _scalar.Lit,
         _scalar.Call,
@@ -29,6 +31,7 @@ _CLASSES: dict[str, type[Any]] = {
         _plan.Output,
         _plan.Partial,
         _plan.Scan,
+        _plan.Values,
         _plan.Filter,
         _plan.Project,
         _plan.Join,
@@ -43,6 +46,7 @@ _CLASSES: dict[str, type[Any]] = {
         _plan.Window,
         _plan.Repeat,
         _plan.Generate,
+        _plan.Limit,
     )
 }
 

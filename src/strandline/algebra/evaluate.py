@@ -19,6 +19,7 @@ from strandline.algebra.plan import (
     Generate,
     GroupBy,
     Join,
+    Limit,
     MergeSummary,
     Negate,
     Net,
@@ -31,6 +32,7 @@ from strandline.algebra.plan import (
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
     Window,
     decomposed,
 )
@@ -54,6 +56,8 @@ def _rows(plan: Plan, env: Environment) -> Iterable[SignedRow]:
     match plan:
         case Scan(operand=operand):
             return env(operand).items()
+        case Values(values_rows, _):
+            return [(tuple(compiled(value, ())(()) for value in row), 1) for row in values_rows]
         case Filter(child, condition):
             test = compiled(condition, child.columns)
             return select(_rows(child, env), lambda row: test(row) is True)
@@ -79,7 +83,7 @@ def _rows(plan: Plan, env: Environment) -> Iterable[SignedRow]:
         case Repeat(child, times):
             read_times = compiled(times, child.columns)
             return [(row, count * max(read_times(row) or 0, 0)) for row, count in _rows(child, env)]
-        case Window() | Generate():
+        case Window() | Generate() | Limit():
             raise NotEvaluable(f"{type(plan).__name__} is known to Spark only")
         case SemiJoin(child, values_, keys):
             wanted = SignedBag((row, 1) for row, _ in _rows(keys, env))

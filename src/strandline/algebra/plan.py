@@ -97,6 +97,14 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Values:
+    """Rows that are written out in the query: they never change."""
+
+    rows: tuple[tuple[Scalar, ...], ...]
+    columns: Schema
+
+
+@dataclass(frozen=True)
 class Filter:
     """The rows for which *condition* is true (not NULL)."""
 
@@ -352,8 +360,26 @@ class Generate:
         return self.input.columns + self.made
 
 
+@dataclass(frozen=True)
+class Limit:
+    """The first *count* rows of the input, after *offset* others, in an order; of rows that tie, any may come first.
+
+    An item of *order* is a value with its direction.
+    """
+
+    input: Plan
+    order: tuple[Scalar, ...]
+    count: int | None
+    offset: int = 0
+
+    @property
+    def columns(self) -> Schema:
+        return self.input.columns
+
+
 Plan = (
     Scan
+    | Values
     | Filter
     | Project
     | Join
@@ -368,6 +394,7 @@ Plan = (
     | Window
     | Repeat
     | Generate
+    | Limit
 )
 
 COUNT = "__count"
@@ -377,7 +404,7 @@ COUNT = "__count"
 def children(plan: Plan) -> tuple[Plan, ...]:
     """The inputs of a node, in order."""
     match plan:
-        case Scan():
+        case Scan() | Values():
             return ()
         case Join(inputs=inputs) | UnionAll(inputs=inputs):
             return inputs
@@ -404,6 +431,8 @@ def map_scans(plan: Plan, on_scan: Callable[[Scan], Plan]) -> Plan:
     match plan:
         case Scan():
             return on_scan(plan)
+        case Values():
+            return plan
         case Filter(child, condition):
             return Filter(map_scans(child, on_scan), condition)
         case Project(child, outputs):
@@ -424,7 +453,7 @@ def map_scans(plan: Plan, on_scan: Callable[[Scan], Plan]) -> Plan:
             return SemiJoin(map_scans(child, on_scan), values, map_scans(key_plan, on_scan))
         case Exists() | OuterJoin():
             return replace(plan, left=map_scans(plan.left, on_scan), right=map_scans(plan.right, on_scan))
-        case Window() | Repeat() | Generate():
+        case Window() | Repeat() | Generate() | Limit():
             return replace(plan, input=map_scans(plan.input, on_scan))
 
 
@@ -462,7 +491,7 @@ def key(plan: Plan) -> frozenset[str] | None:
             return None
         case Scan(alias=alias, key=declared):
             return frozenset(f"{alias}.{name}" if alias else name for name in declared)
-        case Filter(input=child) | SemiJoin(input=child) | Net(input=child):
+        case Filter(input=child) | SemiJoin(input=child) | Net(input=child) | Limit(input=child):
             return key(child)
         case Project(child, outputs):
             below = key(child)
@@ -481,7 +510,7 @@ def key(plan: Plan) -> frozenset[str] | None:
             return key(child)
         case OuterJoin(full=False):
             return key(Join((plan.left, plan.right), ()))
-        case UnionAll() | Negate() | MergeSummary() | OuterJoin() | Repeat() | Generate():
+        case Values() | UnionAll() | Negate() | MergeSummary() | OuterJoin() | Repeat() | Generate():
             return None
 
 

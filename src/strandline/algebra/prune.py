@@ -19,6 +19,7 @@ from strandline.algebra.plan import (
     Repeat,
     Scan,
     UnionAll,
+    Values,
     Window,
 )
 from strandline.algebra.scalar import columns as read
@@ -27,9 +28,16 @@ from strandline.algebra.schema import names
 
 def pruned(block: Block) -> Block:
     """*block* with its scans cut down to the columns that it uses."""
+    if block.ordered is not None:
+        ordered = block.ordered
+        windows = {o.name for o in ordered.windows}
+        values = [o.value for o in (*ordered.shown, *ordered.sections, *ordered.windows)]
+        values += [*ordered.order, *([ordered.where] if ordered.where is not None else [])]
+        wanted = set[str]().union(*(read(value) for value in values)) - windows
+        return replace(block, body=_pruned(block.body, wanted))
     if not block.grouped:
         return replace(block, body=_pruned(block.body, set(names(block.body.columns))))
-    wanted: set[str] = set()
+    wanted = set()
     for output in block.keys:
         wanted |= read(output.value)
     for partial in block.partials:
@@ -68,6 +76,11 @@ def _pruned(plan: Plan, wanted: set[str]) -> Plan:
             return Repeat(_pruned(child, wanted | read(times)), times)
         case Generate():
             return replace(plan, input=_pruned(plan.input, wanted | read(plan.generator)))
+        case Values(rows, columns):
+            kept_places = [i for i, c in enumerate(columns) if c.name in wanted] or [0]
+            return Values(
+                tuple(tuple(row[i] for i in kept_places) for row in rows), tuple(columns[i] for i in kept_places)
+            )
         case UnionAll(inputs):
             first = names(plan.columns)
             places = [i for i, name in enumerate(first) if name in wanted] or [0]

@@ -23,7 +23,12 @@ Schema = tuple[Column, ...]
 
 
 def comparable(column: Column) -> bool:
-    """Whether Spark can compare values of the column, and so group rows by it."""
+    """Whether rows with such a column can be told to be equal: Spark groups by it, and a map has entries to compare."""
+    return "map<" not in column.type.removeprefix("map<") and "variant" not in column.type
+
+
+def matchable(column: Column) -> bool:
+    """Whether Spark compares values of the column with ``=``, so that rows can be found by it."""
     return "map<" not in column.type and "variant" not in column.type
 
 

@@ -184,9 +184,17 @@ def _filled(found: Status) -> tuple[list[str], list[str]]:
 
 
 def _outcome(found: Verification) -> str:
+    if found.ok and found.order_count:
+        return f"equal but for {found.order_count:,} of {found.rows:,} rows that tie in an order"
     if found.ok:
         return f"equal, {found.rows:,} rows"
     return f"differs: {found.missing_count:,} rows missing, {found.extra_count:,} rows too many"
+
+
+def _equal(found: Verification) -> str:
+    if not found.ok:
+        return "differs"
+    return "equal but for rows that tie in an order" if found.order_count else "equal"
 
 
 def _samples(found: Verification) -> list[str]:
@@ -201,10 +209,7 @@ def _rows(frame: DataFrame) -> list[str]:
 def _print_verified(verified: list[Verification], unfilled: list[str], samples: list[str]) -> None:
     if verified:
         columns = ("view", "state#", "outcome", "rows#", "missing#", "extra#")
-        rows = (
-            (v.view, v.state, "equal" if v.ok else "differs", v.rows, v.missing_count, v.extra_count) for v in verified
-        )
-        print_table(columns, rows)
+        print_table(columns, ((v.view, v.state, _equal(v), v.rows, v.missing_count, v.extra_count) for v in verified))
     for sample in samples:
         typer.echo(sample)
     for name in unfilled:

@@ -351,7 +351,11 @@ def _added(definition: Definition) -> AddView:
         kind="view",
         sql=definition.sql,
         options=definition.options,
-        definition=_noted(compiled.blocks[-1] if compiled.blocks else None, compiled.reason),
+        definition={
+            **_noted(compiled.blocks[-1] if compiled.blocks else None, compiled.reason),
+            "loose": list(compiled.loose),
+            "notes": [{"code": note.code, "text": note.text} for note in compiled.notes],
+        },
         fingerprint=definition.fingerprint,
         columns=compiled.columns,
         inputs=definition.inputs,
@@ -394,7 +398,7 @@ def _added_block(block: Block) -> AddView:
     )
 
 
-def _noted(block: Block | None, reason: Reason | None) -> Json:
+def _noted(block: Block | None, reason: Reason | None) -> dict[str, Json]:
     return {
         "layout": LAYOUT,
         "block": None if block is None else to_json(block),

@@ -104,8 +104,8 @@ class PinnedReads:
 
 
 def _usual(table: pa.Table) -> pa.Table:
-    """Rows in the types of Arrow that Spark reads; delta-rs has newer ones."""
-    return table.cast(pa.schema([field.with_type(_usual_type(field.type)) for field in table.schema]))
+    """Rows in the types of Arrow that Spark reads (delta-rs has newer ones), any value of which may be NULL."""
+    return table.cast(pa.schema([pa.field(field.name, _usual_type(field.type)) for field in table.schema]))
 
 
 def _usual_type(kind: pa.DataType) -> pa.DataType:
@@ -118,7 +118,7 @@ def _usual_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
         return pa.binary()
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_usual_type(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, _usual_type(field.type)) for field in kind])
     if pa.types.is_map(kind):
         return pa.map_(_usual_type(kind.key_type), _usual_type(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind):
@@ -143,7 +143,7 @@ def collected(frame: DataFrame) -> pa.Table | None:
         if "maxResultSize" in str(error):
             return None
         raise
-    return table.cast(pa.schema([field.with_nullable(True) for field in table.schema]))
+    return _usual(table)
 
 
 def write_files(table: pa.Table, path: str) -> bool:

@@ -50,7 +50,8 @@ def stored_delta(path: str, columns: Schema) -> str:
 
 def distinct(sql: str, columns: Schema) -> str:
     """Each row of *sql* once."""
-    return f"SELECT DISTINCT {quoted_list(names(columns))} FROM ({sql})"
+    shown = quoted_list(names(columns))
+    return f"SELECT {shown} FROM ({sql}) GROUP BY {shown}"
 
 
 def no_changes(columns: Schema) -> str:

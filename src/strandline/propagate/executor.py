@@ -213,9 +213,10 @@ class _Run:
         nothing = {"path": "", "inserted": 0, "deleted": 0, "rows_in": rows_in}
         if delta is None:
             return nothing
-        if delta.touched_keys is not None and node.block.keys and len(delta.terms) * len(node.block.inputs) > 1:
+        apart = node.block.told_apart_by
+        if delta.touched_keys is not None and apart and len(delta.terms) * len(node.block.inputs) > 1:
             keys = render(delta.touched_keys, lambda scan: self._context.binding.scan(scan, bound))
-            columns = tuple(key.column for key in node.block.keys)
+            columns = tuple(key.column for key in apart)
             shown = tables.distinct(keys, columns)
             if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
                 return nothing

@@ -35,6 +35,15 @@ _REBASELINE = frozenset(
 """Reasons for which even a strictly incremental view is recomputed."""
 
 
+_AFFECTED = {
+    "affected groups": "GROUPS_AFFECTED",
+    "affected partitions": "PARTITIONS_AFFECTED",
+    "one partition": "ONE_PARTITION",
+    "top-k": "TOP_K",
+}
+"""Why a node is computed anew in part, by the strategy of the operator on top."""
+
+
 @dataclass
 class _Leaf:
     """A leaf as it is now, and what was peeked of its changes."""
@@ -281,19 +290,20 @@ class Planner:
         )
         delta = delta_of(node.block, draft.changed, insert_only=insert_only)
         assert delta is not None
+        affected = delta.strategy == "affected"
         rows = sum(self._changed_rows(name, base, leaves, planned) for name in draft.changed)
         work = Work(
             rows,
             len(delta.terms),
             sum(self._input_rows(name, leaves) for name in node.inputs),
             self._table_rows(node),
-            delta.strategy == "affected",
+            affected,
         )
         cost, cost_full = self._cost.incremental(work), self._cost.full(work)
         found = replace(
             draft,
             strategy=delta.strategy,
-            reason=Reason("GROUPS_AFFECTED" if delta.strategy == "affected" else "CHANGES"),
+            reason=Reason(_AFFECTED.get(delta.operators[-1], "KEYS_AFFECTED") if affected else "CHANGES"),
             insert_only=insert_only,
             operators=delta.operators,
             terms=len(delta.terms),
@@ -317,7 +327,7 @@ class Planner:
 
     def _grouped(self, name: str) -> bool:
         node = self._vdag.nodes[name]
-        return not node.copied and (node.block is None or node.block.grouped)
+        return not node.copied and (node.block is None or node.block.grouped or node.block.ordered is not None)
 
     def _changed_rows(
         self, name: str, base: VersionRecord, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from strandline.algebra.plan import COUNT, Partial, PartialKind
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.schema import Column
+from strandline.sql.functions import COUNTED, SPREAD
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
@@ -66,8 +67,41 @@ class Partials:
                 return _if_any(counted, Text(quotient))
             case "sum" | "avg" | "mean" if measure.argument_type in ("double", "float"):
                 return self._floating(measure)
+            case name if name in COUNTED and measure.argument_type == "boolean":
+                return self._of_truth(measure)
+            case name if name in SPREAD and _squares_exactly(measure.argument_type):
+                return self._spread(measure)
             case _:
                 return Col(self._add("opaque", measure.text, None, measure.type))
+
+    def _of_truth(self, measure: Measure) -> Scalar:
+        """Counts of values that are true or false."""
+        argument, where = measure.argument, measure.where
+        assert argument is not None
+        is_true: Scalar = Text(("(", argument, ") = true"), Call("=", (argument, Lit(True))))
+        is_false: Scalar = Text(("(", argument, ") = false"), Call("=", (argument, Lit(False))))
+        chosen = [test if where is None else Call("and", (where, test)) for test in (is_true, is_false)]
+        if measure.function == "count_if":
+            return Col(self._add("count", None, chosen[0], "bigint"))
+        counted = self._add("count", argument, where, "bigint")
+        if measure.function in ("bool_and", "every"):
+            return _if_any(counted, Call("=", (Col(self._add("count", None, chosen[1], "bigint")), Lit(0))))
+        return _if_any(counted, Call(">", (Col(self._add("count", None, chosen[0], "bigint")), Lit(0))))
+
+    def _spread(self, measure: Measure) -> Scalar:
+        """Variance and standard deviation, from ``n``, ``Σx`` and ``Σx²``: ``n Σx² - (Σx)²`` is exact in decimals."""
+        precision, scale = _digits(measure.argument_type)
+        value = _cast(measure.argument, f"decimal({precision},{scale})")
+        n = Col(self._add("count", measure.argument, measure.where, "bigint"))
+        total = Col(self._add("sum", value, measure.where, f"decimal({precision + 10},{scale})"))
+        squared = Text((value, " * ", value))
+        squares = Col(self._add("sum", squared, measure.where, f"decimal({2 * precision + 11},{2 * scale})"))
+        of_population = measure.function.endswith("_pop")
+        root = "sqrt" if measure.function.startswith("std") else ""
+        least, divisor = ("0", n) if of_population else ("1", Text(("(", n, " - 1)")))
+        exact = ("CAST(", n, " AS DECIMAL(20,0)) * ", squares, " - ", total, " * ", total)
+        quotient = ("CAST(", *exact, " AS DOUBLE) / (CAST(", n, " AS DOUBLE) * ", divisor, ")")
+        return Text(("CASE WHEN ", n, f" > {least} THEN {root}(", *quotient, ") END"))
 
     def _floating(self, measure: Measure) -> Scalar:
         """Finite values are added; NaN and the infinities are counted apart, so that they can be taken out again."""
@@ -113,6 +147,18 @@ def _if_any(counted: str, value: Scalar) -> Scalar:
 def _cast(argument: Scalar | None, type_: str) -> Scalar:
     assert argument is not None
     return Text(("CAST(", argument, f" AS {type_})"), argument)
+
+
+def _digits(type_: str) -> tuple[int, int]:
+    """Precision and scale of a decimal that holds all values of an exact type."""
+    return (10, 0) if type_ in _INTEGERS else _precision(type_)
+
+
+def _squares_exactly(type_: str) -> bool:
+    """Whether sums of squares of so many digits, times their number, stay within 38 digits."""
+    if type_ in _INTEGERS:
+        return type_ != "bigint"
+    return bool(_DECIMAL.fullmatch(type_)) and _precision(type_)[0] <= 9
 
 
 def _sum_type(type_: str) -> str:

@@ -27,13 +27,16 @@ from strandline.sql.statements import Query
 class Compiled:
     """A definition: its visible columns, what it reads, and its blocks, the view's own last.
 
-    Without blocks the view can only be refreshed in full, for *reason*.
+    Without blocks the view can only be refreshed in full, for *reason*. *loose* are the columns whose values two
+    correct computations may give differently, and *notes* say why.
     """
 
     columns: Schema
     inputs: tuple[str, ...]
     blocks: tuple[Block, ...]
     reason: Reason | None = None
+    loose: tuple[str, ...] = ()
+    notes: tuple[Reason, ...] = ()
 
 
 def compile_view(name: str, query: Query, relations: Relations, analyse: Analyser) -> Compiled:
@@ -44,13 +47,20 @@ def compile_view(name: str, query: Query, relations: Relations, analyse: Analyse
     _check_columns(query, columns)
     inputs = tuple(dict.fromkeys(reference.relation.name for reference in read))
     try:
-        whole = compiler.blocks(name, columns)
+        whole, loose = compiler.blocks(name, columns)
         _check_same_schema(whole, columns, analyse)
         blocks = tuple(pruned(block) for block in whole)
         _check_sign(blocks)
     except Uncovered as uncovered:
         return Compiled(columns, inputs, (), uncovered.reason)
-    return Compiled(columns, inputs, blocks)
+    except SqlError as error:
+        # Spark accepts the query: what is not found is a column of a query further out.
+        code = "SUBQUERY" if error.code == "UNKNOWN_COLUMN" else "CLAUSE"
+        return Compiled(columns, inputs, (), Reason(code, error.message.splitlines()[0]))
+    except RecursionError:
+        return Compiled(columns, inputs, (), Reason("CLAUSE", "the query is nested too deeply"))
+    notes = tuple(Reason("ORDER_DEPENDENT", text) for text in compiler.order_dependence)
+    return Compiled(columns, inputs, blocks, loose=loose, notes=notes)
 
 
 def _analysed(query: Query, relations: Relations, analyse: Analyser, compiler: SelectCompiler) -> Schema:
@@ -109,4 +119,4 @@ def _check_sign(blocks: Sequence[Block]) -> None:
     """Changed rows have their sign beside their columns, so none of these may be called so."""
     for field in (field for block in blocks for scan in scans(block.body) for field in scan.fields):
         if field.name.lower() == SIGN:
-            raise Uncovered("CLAUSE", f"an input column called {field.name} is not yet maintained incrementally")
+            raise Uncovered("CLAUSE", f"an input column called {field.name} is not maintained incrementally")

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 
 from sqlglot import exp
 
-from strandline.algebra.schema import Column, comparable
+from strandline.algebra.schema import Column, comparable, matchable
 from strandline.reasons import Reason
 from strandline.sql.functions import GENERATORS, NON_DETERMINISTIC, function_name
 from strandline.sql.statements import Query
@@ -37,7 +37,7 @@ def only(node: exp.Expr, *allowed: str, code: str | None = None) -> None:
         found = code or _CLAUSE_CODES.get(name)
         if found is not None:
             raise Uncovered(found)
-        raise Uncovered("CLAUSE", f"{name.rstrip('_').upper()} is not yet maintained incrementally")
+        raise Uncovered("CLAUSE", f"{name.rstrip('_').upper()} is not maintained incrementally")
 
 
 def parts(node: exp.Expr, known: Container[int] = ()) -> Iterator[exp.Expr]:
@@ -56,12 +56,18 @@ def check_expression(query: Query, node: exp.Expr, known: Container[int] = ()) -
             raise Uncovered("WINDOW_FUNCTION")
         name = function_name(query, part)
         if name in GENERATORS:
-            raise Uncovered("GENERATOR", f"{name}() is not yet maintained incrementally")
+            raise Uncovered("GENERATOR", f"{name}() is not maintained incrementally")
         if name in NON_DETERMINISTIC or (name == "unix_timestamp" and not part.args.get("this")):
             raise Uncovered("NON_DETERMINISTIC", f"{name}() gives another value each time")
 
 
 def check_comparable(column: Column) -> None:
-    """Raise Uncovered for a type whose values Spark cannot compare or group by."""
+    """Raise Uncovered for a type whose values cannot be told to be equal."""
     if not comparable(column):
+        raise Uncovered("TYPE_NOT_COMPARABLE", f"column {column.name} is a {column.type}")
+
+
+def check_matchable(column: Column) -> None:
+    """Raise Uncovered for a type by which rows cannot be found."""
+    if not matchable(column):
         raise Uncovered("TYPE_NOT_COMPARABLE", f"column {column.name} is a {column.type}")

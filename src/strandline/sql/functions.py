@@ -29,14 +29,24 @@ NON_DETERMINISTIC = _words(
 DECOMPOSED = frozenset({"count", "sum", "avg", "mean", "min", "max"})
 """Aggregates that are stored as partial aggregates."""
 
-RECOMPUTED = _words(
+COUNTED = _words("any bool_and bool_or count_if every some")
+"""Aggregates over truth values: counts of those that are true or false tell them."""
+
+SPREAD = _words("std stddev stddev_pop stddev_samp var_pop var_samp variance")
+"""Aggregates that the sums of values and of their squares tell, where these are exact."""
+
+RECOMPUTED = (
+    COUNTED
+    | SPREAD
+    | _words(
+        """
+    bit_and bit_or bit_xor corr covar_pop covar_samp kurtosis median percentile regr_avgx regr_avgy regr_count
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness try_avg try_sum
     """
-    any bit_and bit_or bit_xor bool_and bool_or corr count_if covar_pop covar_samp every kurtosis median
-    percentile regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
-    skewness some std stddev stddev_pop stddev_samp try_avg try_sum var_pop var_samp variance
-    """
+    )
 )
-"""Aggregates that do not depend on the order of rows and are computed anew for the groups that changed."""
+"""Aggregates that do not depend on the order of rows; but for the first two kinds, and DECOMPOSED, groups that changed
+are computed anew."""
 
 OTHER_AGGREGATES = _words(
     """
@@ -48,6 +58,17 @@ OTHER_AGGREGATES = _words(
     theta_intersection_agg theta_sketch_agg theta_union_agg
     """
 )
+
+LOOSE = _words(
+    """
+    any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list
+    collect_set count_min_sketch first first_value histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint
+    kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float last
+    last_value listagg max_by min_by mode percentile_approx string_agg theta_intersection_agg theta_sketch_agg
+    theta_union_agg
+    """
+)
+"""Aggregates whose value may depend on the order in which rows come."""
 
 GENERATORS = _words(
     """
@@ -91,3 +112,10 @@ def is_aggregate(query: Query, node: exp.Expr) -> bool:
     """Whether *node* calls an aggregate function."""
     name = function_name(query, node)
     return name is not None and name in DECOMPOSED | RECOMPUTED | OTHER_AGGREGATES
+
+
+def loose_aggregates(query: Query, node: exp.Expr) -> list[str]:
+    """What is to be said of the aggregates in an expression whose value depends on the order of rows."""
+    found = [function_name(query, part) for part in node.walk(prune=lambda n: isinstance(n, exp.Query | exp.Window))]
+    names = dict.fromkeys(name for name in found if name in LOOSE)
+    return [f"the value of {name}() depends on the order of rows" for name in names]

@@ -1,189 +1,247 @@
-"""The SELECT list with GROUP BY and HAVING: group keys, stored partial aggregates, and expressions over them."""
+"""GROUP BY: group keys, stored partial aggregates, and what names and aggregate calls mean over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from strandline.algebra.plan import Output, Plan
-from strandline.algebra.scalar import Col, Scalar
+from strandline.algebra.scalar import Col, Scalar, transform
 from strandline.algebra.schema import Column, Schema
 from strandline.sql.aggregates import Measure, Partials
-from strandline.sql.coverage import Uncovered, check_comparable, check_expression, only
-from strandline.sql.coverage import parts as own_parts
-from strandline.sql.functions import DECOMPOSED, RECOMPUTED, function_name, is_aggregate
+from strandline.sql.coverage import Uncovered, check_comparable, check_expression, check_matchable
+from strandline.sql.functions import (
+    COUNTED,
+    DECOMPOSED,
+    OTHER_AGGREGATES,
+    RECOMPUTED,
+    SPREAD,
+    function_name,
+    is_aggregate,
+)
+from strandline.sql.grouping_sets import SET, Expanded, grouping_sets
 from strandline.sql.names import places, quoted
 from strandline.sql.render import scalar_sql
-from strandline.sql.scopes import Replacement, Scope, expression
-from strandline.sql.shapes import Shape, storable
-from strandline.sql.spans import span, tokenize
+from strandline.sql.scopes import Replacement, Scope, SelectItem, expression
+from strandline.sql.shapes import storable
+from strandline.sql.spans import Span, span, tokenize
 from strandline.sql.statements import Query
+from strandline.sql.windows import window_functions
 
 Types = Callable[[str, Schema], Schema]
 """The columns of a SELECT list over an input with the given columns, as Spark types them."""
 
-_ORDER_DEPENDENT = frozenset(["first", "first_value", "last", "last_value", "any_value", "collect_list", "array_agg"])
+
+class Groups(Scope):
+    """A grouped query: what its names, keys and aggregates mean over the stored columns of its groups."""
+
+    def __init__(
+        self,
+        inside: Scope,
+        keys: tuple[Output, ...],
+        partials: Partials,
+        by_signature: Mapping[str, Scalar],
+        signature: Callable[[exp.Expr], str],
+        apart: Container[int],
+    ) -> None:
+        """*apart* are nodes that look like aggregates and are none: the functions of window calls."""
+        super().__init__(inside.query, (), inside.outer)
+        self.inside = inside
+        self.keys = keys
+        self.partials = partials
+        self.values = inside.values
+        self._by_signature = by_signature
+        self._by_value = {key.value: Col(key.name) for key in keys}
+        self._signature = signature
+        self._apart = apart
+        self._prefix: str | None = None
+
+    def seen_as(self, alias: str) -> None:
+        """From here on the stored columns are read under *alias*."""
+        self._prefix = alias
+        self.aliases = {name: self.read(shown) for name, shown in self.aliases.items()}
+
+    def read(self, scalar: Scalar) -> Scalar:
+        """*scalar*, over stored columns, under the alias by which they are read."""
+        if self._prefix is None:
+            return scalar
+        return transform(scalar, lambda column: Col(f"{self._prefix}.{column.name}"))
+
+    def resolve(self, node: exp.Column) -> tuple[Col, Span] | None:
+        found = self.inside.resolve(node)
+        if found is None:
+            return None
+        if found[0] not in self._by_value:
+            raise Uncovered("CLAUSE", f"{node.name} is neither grouped by nor aggregated")
+        read = self.read(self._by_value[found[0]])
+        assert isinstance(read, Col)
+        return read, found[1]
+
+    def column(self, part: exp.Expr) -> Replacement | None:
+        if id(part) in self.values:
+            return span(part), self.values[id(part)]
+        if id(part) not in self._apart and is_aggregate(self.query, part):
+            return span(part), self.read(self._by_signature[self._signature(part)])
+        if not isinstance(part, exp.Literal) and "span" in part.meta:
+            key = self._by_signature.get(self._signature(part))
+            if key is not None:
+                return span(part), self.read(key)
+        if not isinstance(part, exp.Column):
+            return None
+        if len(part.parts) == 1 and part.name.lower() in self.aliases and not self._is_key(part):
+            return span(part), self.aliases[part.name.lower()]
+        found = self.resolve(part)
+        if found is None:
+            raise self.inside.unknown(part)
+        return found[1], found[0]
+
+    def shown(self, item: SelectItem) -> Scalar:
+        """What an item of the SELECT list shows, over stored columns; items right of it may use its alias."""
+        if isinstance(item.shown, Col):
+            if item.shown not in self._by_value:
+                raise Uncovered("CLAUSE", f"{item.name} is neither grouped by nor aggregated")
+            scalar = self.read(self._by_value[item.shown])
+        else:
+            scalar = expression(self.query, item.shown, self.column)
+        self.aliases.setdefault(item.name.lower(), scalar)
+        return scalar
+
+    def name_keys(self, keys: Mapping[Scalar, Col]) -> None:
+        """Values of the rows before they were taken once for every set, and the keys that stand for them."""
+        self._by_value.update(keys)
+
+    def _is_key(self, part: exp.Column) -> bool:
+        found = self.inside.resolve(part)
+        return found is not None and found[0] in self._by_value
 
 
 class Grouping:
-    """The SELECT list of one query, with its GROUP BY and HAVING."""
+    """The GROUP BY of one query, with the aggregates of its SELECT list and HAVING."""
 
-    def __init__(self, query: Query, types: Types, tree: exp.Select, scope: Scope, body: Plan) -> None:
+    def __init__(
+        self,
+        query: Query,
+        types: Types,
+        tree: exp.Select,
+        scope: Scope,
+        items: Sequence[SelectItem],
+        later: Container[int] = (),
+    ) -> None:
+        """*later* are parts that are compiled over the groups: window functions and subqueries."""
         self.query = query
         self.types = types
-        self.tree = tree
         self.scope = scope
-        self.body = body
-        group = tree.args.get("group")
-        if group is not None:
-            only(group, "expressions", code="GROUPING_SETS")
-            if any(isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in group.expressions):
-                raise Uncovered("GROUPING_SETS")
-        self.group_nodes: list[exp.Expr] = list(group.expressions) if group is not None else []
-        self.items: list[tuple[str, exp.Expr | Col]] = list(self._select_list())
+        self.items = items
         having = tree.args.get("having")
         self.having: exp.Expr | None = None if having is None else having.this
-        parts = [node for _, node in self.items if isinstance(node, exp.Expr)]
-        aggregated = [*parts, *([self.having] if self.having is not None else [])]
-        for node in [*aggregated, *self.group_nodes]:
-            check_expression(query, node, scope.values)
-        self.needed = group is not None or any(
-            is_aggregate(self.query, n) for node in aggregated for n in own_parts(node, scope.values)
-        )
-        self.aliases: dict[str, Scalar] = {}
-
-    def _select_list(self) -> list[tuple[str, exp.Expr | Col]]:
-        found: list[tuple[str, exp.Expr | Col]] = []
-        for node in self.tree.expressions:
-            star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
-            if isinstance(star, exp.Star):
-                if any(star.args.get(arg) for arg in ("except_", "except", "replace", "rename")):
-                    raise Uncovered("CLAUSE", "* EXCEPT and * REPLACE are not maintained incrementally")
-                qualifier = node.table if isinstance(node, exp.Column) else ""
-                found.extend(self._star(qualifier))
-            elif isinstance(node, exp.Alias):
-                found.append((node.alias, node.this))
-            elif isinstance(node, exp.Aliases):
-                raise Uncovered("GENERATOR")
-            else:
-                found.append((node.output_name or f"col{len(found)}", node))
-        return found
-
-    def _star(self, qualifier: str) -> list[tuple[str, exp.Expr | Col]]:
-        items = [i for i in self.scope.items if not qualifier or i.answers_to(qualifier)]
-        if not qualifier and any(item.hidden for item in items):
-            raise Uncovered(
-                "NATURAL_JOIN", "SELECT * over JOIN USING is not maintained incrementally; name the columns"
-            )
-        return [(c.name, item.column(c.name)) for item in items for c in item.columns]
-
-    def plain_outputs(self) -> list[tuple[str, Scalar]]:
-        """The SELECT list of a query without aggregates."""
-        outputs: list[tuple[str, Scalar]] = []
-        for name, node in self.items:
-            scalar = node if isinstance(node, Col) else expression(self.query, node, self._column_or_alias)
-            self.aliases.setdefault(name.lower(), scalar)
-            outputs.append((name, scalar))
-        return outputs
-
-    def _column_or_alias(self, part: exp.Expr) -> Replacement | None:
-        """A column, or else an alias that stands further left in the SELECT list."""
-        if id(part) in self.scope.values:
-            return span(part), self.scope.values[id(part)]
-        if not isinstance(part, exp.Column):
-            return None
-        found = self.scope.resolve(part)
-        if found is not None:
-            return found[1], found[0]
-        if len(part.parts) == 1 and part.name.lower() in self.aliases:
-            return span(part), self.aliases[part.name.lower()]
-        raise self.scope.unknown(part)
-
-    def shape(self) -> Shape:
-        """The grouped query: keys, stored partial aggregates, and the SELECT list over them."""
-        keys = self._keys()
-        measures: dict[str, tuple[exp.Expr, Measure]] = {}
-        for node in [n for _, n in self.items if isinstance(n, exp.Expr)] + ([self.having] if self.having else []):
-            for call in _aggregate_calls(self.query, node, self.scope.values):
-                measures.setdefault(self._signature(call), (call, self._measure(call)))
-        keys, typed = self._typed(keys, [measure for _, measure in measures.values()])
-        partials = Partials()
-        results = {signature: partials.result_of(measure) for signature, measure in zip(measures, typed, strict=True)}
-        by_signature = {self._key_signatures[place]: Col(key.name) for place, key in enumerate(keys)}
-        by_scalar = {key.value: Col(key.name) for key in keys}
-
-        def known(part: exp.Expr) -> Replacement | None:
-            if id(part) in self.scope.values:
-                return span(part), self.scope.values[id(part)]
-            if is_aggregate(self.query, part):
-                return span(part), results[self._signature(part)]
-            if not isinstance(part, exp.Literal) and "span" in part.meta:
-                key = by_signature.get(self._signature(part))
-                if key is not None:
-                    return span(part), key
-            if isinstance(part, exp.Column):
-                found = self.scope.resolve(part)
-                if found is not None and found[0] in by_scalar:
-                    return found[1], by_scalar[found[0]]
-                if len(part.parts) == 1 and part.name.lower() in self.aliases:
-                    return span(part), self.aliases[part.name.lower()]
-                if found is None:
-                    raise self.scope.unknown(part)
-                raise Uncovered("CLAUSE", f"{part.name} is neither grouped by nor aggregated")
-            return None
-
-        outputs: list[tuple[str, Scalar]] = []
-        for name, item in self.items:
-            if isinstance(item, Col):
-                if item not in by_scalar:
-                    raise Uncovered("CLAUSE", f"{name} is neither grouped by nor aggregated")
-                scalar: Scalar = by_scalar[item]
-            else:
-                scalar = expression(self.query, item, known)
-            self.aliases.setdefault(name.lower(), scalar)
-            outputs.append((name, scalar))
-        having = None if self.having is None else expression(self.query, self.having, known)
-        return Shape(self.body, tuple(keys), partials, having, tuple(outputs))
-
-    def _keys(self) -> list[Output]:
-        """The group keys, named like the output that shows them, else ``__key_n``; types follow."""
+        shown = [item.shown for item in items if isinstance(item.shown, exp.Expr)]
+        self._asked = [*shown, *([self.having] if self.having is not None else [])]
+        self._known = _Known(scope.values, later)
+        self._apart = {id(own) for node in self._asked for own in window_functions(node)}
+        group = tree.args.get("group")
+        self.needed = group is not None or any(self._aggregates(node) for node in self._asked)
+        self.sets: list[frozenset[int]] | None = None
+        self._keys: list[Output] = []
         self._key_signatures: list[str] = []
-        keys: list[Output] = []
-        for node in self.group_nodes:
-            chosen = self._grouped_by(node)
-            if isinstance(chosen, Col):
-                value: Scalar = chosen
-                signature = chosen.name
+        for node in self._asked:
+            check_expression(query, node, self._known)
+        if group is not None:
+            self._read_keys(group)
+
+    def _read_keys(self, group: exp.Group) -> None:
+        if group.args.get("all"):
+            for item in self.items:
+                if isinstance(item.shown, Col) or not self._aggregates(item.shown):
+                    self._key_place(item.shown)
+            return
+        sets = grouping_sets(group)
+        if sets is None:
+            for node in group.expressions:
+                self._key_place(self._grouped_by(node))
+            return
+        self.sets = [frozenset(self._key_place(self._grouped_by(node)) for node in found) for found in sets]
+
+    def _aggregates(self, node: exp.Expr | Col) -> list[exp.Expr]:
+        return [] if isinstance(node, Col) else _aggregate_calls(self.query, node, self.scope.values, self._apart)
+
+    def groups(self, body: Plan, alias: Callable[[str], str]) -> tuple[Plan, Groups]:
+        """The rows to group, and the groups: keys, stored partial aggregates, and what names mean over them."""
+        measures: dict[str, tuple[exp.Expr, Measure]] = {}
+        levels: dict[str, exp.Expr] = {}
+        for call in [call for node in self._asked for call in self._aggregates(node)]:
+            if function_name(self.query, call) in ("grouping", "grouping_id"):
+                levels[self._signature(call)] = call
             else:
-                if any(is_aggregate(self.query, n) for n in chosen.walk()):
-                    raise Uncovered("CLAUSE", "GROUP BY an aggregate")
-                value = expression(self.query, chosen, self.scope.column)
-                signature = self._signature(chosen)
-            if any(key.value == value for key in keys):
-                continue
-            self._key_signatures.append(signature)
-            keys.append(Output(Column(self._key_name(value, signature, keys), ""), value))
-        return keys
+                measures.setdefault(self._signature(call), (call, self._measure(call)))
+        keys, typed = self._typed(body, [measure for _, measure in measures.values()])
+        partials = Partials()
+        results: dict[str, Scalar] = {
+            signature: partials.result_of(measure) for signature, measure in zip(measures, typed, strict=True)
+        }
+        results |= {signature: Col(key.name) for signature, key in zip(self._key_signatures, keys, strict=True)}
+        if self.sets is None:
+            if levels:
+                raise Uncovered("GROUPING_SETS", "GROUPING() without grouping sets")
+            grouped = Groups(self.scope, tuple(keys), partials, results, self._signature, self._apart)
+            return body, grouped
+        expanded = Expanded(body, keys, self.sets, alias("sets"))
+        for signature, call in levels.items():
+            results[signature] = self._level(call, expanded)
+        over = [replace(key, value=value) for key, value in zip(keys, expanded.values, strict=True)]
+        grouped = Groups(self.scope, (*over, expanded.key), partials, results, self._signature, self._apart)
+        grouped.name_keys({key.value: Col(key.name) for key in keys})
+        return expanded.body, grouped
+
+    def _level(self, call: exp.Expr, expanded: Expanded) -> Scalar:
+        """GROUPING and GROUPING_ID, from the number of the set."""
+        nodes = [node for argument in _arguments(call) for node in _listed(argument)]
+        signatures = [self._signature(node) for node in nodes]
+        if any(signature not in self._key_signatures for signature in signatures):
+            raise Uncovered("GROUPING_SETS", "GROUPING() of what is not grouped by")
+        found = [self._key_signatures.index(signature) for signature in signatures]
+        if function_name(self.query, call) == "grouping":
+            return expanded.grouping(found[0], Col(SET))
+        return expanded.grouping_id(found or list(range(len(self._key_signatures))), Col(SET))
+
+    def _key_place(self, chosen: exp.Expr | Col) -> int:
+        """The place of a group key, which is added if it is new; its type follows."""
+        if isinstance(chosen, Col):
+            value: Scalar = chosen
+            signature = chosen.name
+        else:
+            check_expression(self.query, chosen, self._known)
+            if self._aggregates(chosen):
+                raise Uncovered("CLAUSE", "GROUP BY an aggregate")
+            value = expression(self.query, chosen, self.scope.column)
+            signature = self._signature(chosen)
+        for place, key in enumerate(self._keys):
+            if key.value == value:
+                return place
+        self._key_signatures.append(signature)
+        self._keys.append(Output(Column(self._key_name(value, signature), ""), value))
+        return len(self._keys) - 1
 
     def _grouped_by(self, node: exp.Expr) -> exp.Expr | Col:
         """GROUP BY takes an ordinal, a column, an alias of the SELECT list, or an expression."""
         if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
-            return self.items[int(node.this) - 1][1]
+            return self.items[int(node.this) - 1].shown
         if isinstance(node, exp.Column) and len(node.parts) == 1 and self.scope.resolve(node) is None:
-            for name, item in self.items:
-                if name.lower() == node.name.lower():
-                    return item
+            for item in self.items:
+                if item.name.lower() == node.name.lower():
+                    return item.shown
         return node
 
-    def _key_name(self, value: Scalar, signature: str, keys: list[Output]) -> str:
-        taken = {key.name.lower() for key in keys}
-        for name, node in self.items:
-            shown = node == value if isinstance(node, Col) else self._signature(node) == signature
-            if shown and name.lower() not in taken and storable(name):
-                return name
-        return f"__key_{len(keys) + 1}"
+    def _key_name(self, value: Scalar, signature: str) -> str:
+        """The name of the output that shows a key, else ``__key_n``."""
+        taken = {key.name.lower() for key in self._keys}
+        for item in self.items:
+            node = item.shown
+            same = node == value if isinstance(node, Col) else self._signature(node) == signature
+            if same and item.name.lower() not in taken and storable(item.name):
+                return item.name
+        return f"__key_{len(self._keys) + 1}"
 
     def _signature(self, node: exp.Expr) -> str:
         """A text that is equal for equal expressions, however their columns, spaces and letters are written.
@@ -219,44 +277,41 @@ class Grouping:
             where = self._inner(node.expression.this)
         name = function_name(self.query, node)
         assert name is not None
-        if isinstance(call.this, exp.Order) or call.find(exp.Order, exp.IgnoreNulls, exp.RespectNulls) is not None:
-            raise Uncovered("ORDER_DEPENDENT", f"{name}() takes its rows in an order")
         distinct = call.find(exp.Distinct) is not None
         text = self._inner(node)
         argument: Scalar | None = None
         arguments = _arguments(call)
-        if name in DECOMPOSED and not distinct and len(arguments) == 1:
+        if name in DECOMPOSED | COUNTED | SPREAD and not distinct and len(arguments) == 1:
             if not isinstance(arguments[0], exp.Star):
                 argument = self._inner(arguments[0])
-        elif distinct or name in RECOMPUTED or name in DECOMPOSED:
+        elif distinct or name in RECOMPUTED or name in DECOMPOSED or name in OTHER_AGGREGATES:
             return Measure("opaque", None, None, True, text)
-        elif name in _ORDER_DEPENDENT:
-            raise Uncovered("ORDER_DEPENDENT", f"the value of {name}() depends on the order of rows")
         else:
-            raise Uncovered("AGGREGATE_FUNCTION", f"{name}() is not yet maintained incrementally")
+            raise Uncovered("AGGREGATE_FUNCTION", f"{name}() is not maintained incrementally")
         return Measure(name, argument, where, False, text)
 
     def _inner(self, node: exp.Expr) -> Scalar:
         """An expression below an aggregate: over the body's columns."""
         return expression(self.query, node, self.scope.column)
 
-    def _typed(self, keys: list[Output], measures: list[Measure]) -> tuple[list[Output], list[Measure]]:
-        """Types of keys, arguments and results, as Spark says."""
-        at = places(self.body.columns)
+    def _typed(self, body: Plan, measures: list[Measure]) -> tuple[list[Output], list[Measure]]:
+        """The keys and measures with the types of keys, arguments and results, as Spark says."""
+        keys, columns = self._keys, body.columns
+        at = places(columns)
         plain = [scalar_sql(key.value, at) for key in keys]
         plain += [scalar_sql(m.argument, at) for m in measures if m.argument is not None]
         key_types: list[Column] = []
         if plain:
-            key_types = list(self.types(", ".join(f"{t} AS c{i}" for i, t in enumerate(plain)), self.body.columns))
+            key_types = list(self.types(", ".join(f"{t} AS c{i}" for i, t in enumerate(plain)), columns))
         results: Schema = ()
         if measures:
             calls = ", ".join(f"{scalar_sql(m.text, at)} AS c{i}" for i, m in enumerate(measures))
-            results = self.types(calls, self.body.columns)
+            results = self.types(calls, columns)
         typed_keys = [
             Output(replace(key.column, type=key_types[place].type), key.value) for place, key in enumerate(keys)
         ]
         for key in typed_keys:
-            check_comparable(key.column)
+            check_matchable(key.column)
         arguments = iter(key_types[len(keys) :])
         typed = [
             replace(m, type=results[i].type, argument_type=next(arguments).type if m.argument is not None else "")
@@ -272,15 +327,31 @@ def _arguments(call: exp.Expr) -> list[exp.Expr]:
     return [argument for argument in (*first, *call.expressions) if argument is not None]
 
 
-def _aggregate_calls(query: Query, node: exp.Expr, known: Container[int]) -> list[exp.Expr]:
-    """The outermost aggregate calls of *node*, with their FILTER clause."""
-    if id(node) in known:
-        return []
-    if is_aggregate(query, node):
-        if any(n is not node and is_aggregate(query, n) for n in node.walk()):
+def _listed(node: exp.Expr) -> list[exp.Expr]:
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+class _Known(Container[int]):
+    """Parts of a query that something stands for already, or will."""
+
+    def __init__(self, now: Container[int], later: Container[int]) -> None:
+        self._now, self._later = now, later
+
+    def __contains__(self, part: object) -> bool:
+        return part in self._now or part in self._later
+
+
+def _aggregate_calls(query: Query, node: exp.Expr, known: Container[int], apart: Container[int]) -> list[exp.Expr]:
+    """The outermost aggregate calls of *node*, with their FILTER clause; a subquery has its own."""
+
+    def settled(part: exp.Expr) -> bool:
+        return id(part) in known or isinstance(part, exp.Query) or found(part)
+
+    def found(part: exp.Expr) -> bool:
+        return id(part) not in known and id(part) not in apart and is_aggregate(query, part)
+
+    calls = [part for part in node.walk(bfs=False, prune=settled) if found(part)]
+    for call in calls:
+        if any(inner is not call and is_aggregate(query, inner) for inner in call.walk()):
             raise Uncovered("AGGREGATE_FUNCTION", "an aggregate inside an aggregate")
-        return [node]
-    found = []
-    for child in node.iter_expressions():
-        found.extend(_aggregate_calls(query, child, known))
-    return found
+    return calls

@@ -8,6 +8,7 @@ from strandline.algebra.plan import Plan
 from strandline.algebra.scalar import Call, Scalar
 from strandline.algebra.scalar import columns as read
 from strandline.algebra.schema import names
+from strandline.sql.coverage import Uncovered
 
 Keys = tuple[tuple[Scalar, Scalar], ...]
 
@@ -18,6 +19,8 @@ def matching(conditions: Sequence[Scalar], left: Plan, right: Plan) -> tuple[Key
     keys: list[tuple[Scalar, Scalar]] = []
     rest: list[Scalar] = []
     for condition in conditions:
+        if not read(condition) <= ours | theirs:
+            raise Uncovered("SUBQUERY", "a subquery reads columns of a query further out than the one around it")
         pair = _pair(condition, ours, theirs)
         if pair is None:
             rest.append(condition)

@@ -27,26 +27,32 @@ _BINARY: dict[type[exp.Expr], str] = {
 Lookup = Callable[[exp.Expr], Scalar | None]
 
 
-def meaning(node: exp.Expr, lookup: Lookup) -> Scalar | None:
+DEEPEST = 40
+"""Expressions that are nested deeper have no meaning here."""
+
+
+def meaning(node: exp.Expr, lookup: Lookup, depth: int = 0) -> Scalar | None:
     """*node* as a tree, or None outside the subset; *lookup* gives columns and other parts that are known."""
+    if depth > DEEPEST:
+        return None
     known = lookup(node)
     if known is not None:
         return known
     if type(node) in _BINARY:
-        return _call(_BINARY[type(node)], [node.this, node.expression], lookup)
+        return _call(_BINARY[type(node)], [node.this, node.expression], lookup, depth)
     match node:
         case exp.Paren():
-            return meaning(node.this, lookup)
+            return meaning(node.this, lookup, depth + 1)
         case exp.Not():
-            return _call("not", [node.this], lookup)
+            return _call("not", [node.this], lookup, depth)
         case exp.Is() if isinstance(node.expression, exp.Null):
-            return _call("is null", [node.this], lookup)
+            return _call("is null", [node.this], lookup, depth)
         case exp.Coalesce():
-            return _call("coalesce", [node.this, *node.expressions], lookup)
+            return _call("coalesce", [node.this, *node.expressions], lookup, depth)
         case exp.Case() if node.this is None:
             args = [part for branch in node.args["ifs"] for part in (branch.this, branch.args["true"])]
             default = node.args.get("default")
-            return _call("case", args + ([default] if default is not None else []), lookup)
+            return _call("case", args + ([default] if default is not None else []), lookup, depth)
         case exp.Null():
             return Lit(None)
         case exp.Boolean():
@@ -70,7 +76,7 @@ def _literal(node: exp.Literal) -> Lit | None:
     return None
 
 
-def _call(op: str, args: list[exp.Expr], lookup: Lookup) -> Scalar | None:
-    meanings = [meaning(arg, lookup) for arg in args]
+def _call(op: str, args: list[exp.Expr], lookup: Lookup, depth: int) -> Scalar | None:
+    meanings = [meaning(arg, lookup, depth + 1) for arg in args]
     known = [m for m in meanings if m is not None]
     return Call(op, tuple(known)) if len(known) == len(meanings) else None

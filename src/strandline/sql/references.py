@@ -25,6 +25,8 @@ class Reference:
     name_span: Span
     parts: tuple[str, ...]
     aliased: bool
+    end: int
+    """Where an alias would stand: behind the name, or behind what is said of a sample."""
 
 
 def references(query: Query, relations: Relations) -> tuple[Reference, ...]:
@@ -37,7 +39,8 @@ def references(query: Query, relations: Relations) -> tuple[Reference, ...]:
         relation = relations.find(".".join(parts))
         if relation is None:
             raise unknown_table(query, table.meta["name_span"], parts, relations)
-        found.append(Reference(relation, table.meta["name_span"], parts, bool(table.alias)))
+        where = table.meta["span"] if table.args.get("sample") and "span" in table.meta else table.meta["name_span"]
+        found.append(Reference(relation, table.meta["name_span"], parts, bool(table.alias), where[1]))
     return tuple(sorted(found, key=lambda reference: reference.name_span))
 
 
@@ -90,10 +93,9 @@ def replaced(query: Query, relations: Relations, by: Callable[[Relation], str]) 
     qualifiers: dict[str, str] = {}
     for reference in references(query, relations):
         expression = by(reference.relation)
-        if reference.aliased:
-            edits.append((reference.name_span, expression))
-        else:
-            edits.append((reference.name_span, f"{expression} AS {quoted(reference.parts[-1])}"))
+        edits.append((reference.name_span, expression))
+        if not reference.aliased:
+            edits.append(((reference.end, reference.end), f" AS {quoted(reference.parts[-1])}"))
             if len(reference.parts) > 1:
                 qualifiers[".".join(reference.parts).lower()] = reference.parts[-1]
     edits.extend(_shortened(query, qualifiers))

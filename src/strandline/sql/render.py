@@ -18,6 +18,7 @@ from strandline.algebra.plan import (
     Generate,
     GroupBy,
     Join,
+    Limit,
     MergeSummary,
     Negate,
     Net,
@@ -29,6 +30,7 @@ from strandline.algebra.plan import (
     Scan,
     SemiJoin,
     UnionAll,
+    Values,
     Window,
     decomposed,
     key,
@@ -100,6 +102,10 @@ class _Renderer:
                 return self._repeat(plan)
             case Generate():
                 return self._generate(plan)
+            case Limit():
+                return self._limit(plan)
+            case Values():
+                return self._values(plan)
 
     def _select(self, plan: Plan) -> _Rendered:
         """A stack of project, filters, one join and scans as one SELECT."""
@@ -290,6 +296,24 @@ class _Renderer:
             f"LATERAL VIEW {outer}{scalar_sql(plan.generator, source.columns)} {quoted(alias)} AS {made}",
             source.sign is not None,
         )
+
+    def _limit(self, plan: Limit) -> _Rendered:
+        source = self._source(plan.input)
+        if source.sign:
+            raise ValueError("the first rows are chosen of all rows, and a delta is not all")
+        text = f"SELECT {', '.join(self._items(source, plan.columns))}\nFROM {source.sql}"
+        if plan.order:
+            text += f"\nORDER BY {', '.join(scalar_sql(value, source.columns) for value in plan.order)}"
+        text += "" if plan.count is None else f"\nLIMIT {plan.count}"
+        return _Rendered(text + (f"\nOFFSET {plan.offset}" if plan.offset else ""), False)
+
+    def _values(self, plan: Values) -> _Rendered:
+        rows = [
+            ", ".join(f"CAST({_operand(v, {})} AS {c.type})" for v, c in zip(row, plan.columns, strict=True))
+            for row in plan.rows
+        ]
+        listed = ", ".join(f"({row})" for row in rows)
+        return _Rendered(f"SELECT * FROM VALUES {listed} AS {self._alias('v')}({_list(plan.columns)})", False)
 
     def _items(self, source: _Source, columns: Schema) -> list[str]:
         items = [f"{source.columns[name]} AS {quoted(name)}" for name in names(columns)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -21,13 +21,18 @@ Replacement = tuple[Span, Scalar]
 
 @dataclass(frozen=True)
 class Item:
-    """A table, view or derived table in a FROM clause."""
+    """A table, view or derived table in a FROM clause.
+
+    Columns that USING merged with another item's are *hidden* from names without a qualifier, and from ``*``. The
+    merged ones are an item of their own, whose columns *stand* for columns of other items.
+    """
 
     alias: str
     qualifiers: tuple[str, ...]
     columns: Schema
     prefix: str
     hidden: frozenset[str] = frozenset()
+    stand: Mapping[str, str] = field(default_factory=dict)
 
     def answers_to(self, qualifier: str) -> bool:
         return qualifier.lower() in self.qualifiers
@@ -37,7 +42,19 @@ class Item:
 
     def column(self, name: str) -> Col:
         """The column of that name, by its name in the plan."""
-        return Col(f"{self.prefix}.{name}")
+        return Col(self.stand.get(name, f"{self.prefix}.{name}"))
+
+    def shown(self) -> list[Column]:
+        """The columns that ``*`` shows."""
+        return [column for column in self.columns if column.name not in self.hidden]
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """An item of a SELECT list: its name, and what it shows."""
+
+    name: str
+    shown: exp.Expr | Col
 
 
 class Scope:
@@ -48,7 +65,9 @@ class Scope:
         self.items = list(items)
         self.outer = outer
         self.values: dict[int, Scalar] = {}
-        """What stands for parts of the query, by their identity: scalar subqueries."""
+        """What stands for parts of the query, by their identity: subqueries, window functions."""
+        self.aliases: dict[str, Scalar] = {}
+        """What the items of the SELECT list show, so far."""
 
     def resolve(self, node: exp.Column) -> tuple[Col, Span] | None:
         """The column that *node* names and the part of the text that names it; the rest are fields of a struct.
@@ -84,7 +103,7 @@ class Scope:
         return item.column(column.name), _covers(parts[:1])
 
     def column(self, part: exp.Expr) -> Replacement | None:
-        """What a column name or a scalar subquery stands for; nothing for another expression."""
+        """What a column name, a subquery or a window function stands for; nothing for another expression."""
         if id(part) in self.values:
             return span(part), self.values[id(part)]
         if not isinstance(part, exp.Column):
@@ -93,6 +112,20 @@ class Scope:
         if found is None:
             raise self.unknown(part)
         return found[1], found[0]
+
+    def shown(self, item: SelectItem) -> Scalar:
+        """What an item of the SELECT list shows; items right of it may use its alias."""
+        scalar = item.shown if isinstance(item.shown, Col) else expression(self.query, item.shown, self._in_list)
+        self.aliases.setdefault(item.name.lower(), scalar)
+        return scalar
+
+    def _in_list(self, part: exp.Expr) -> Replacement | None:
+        """What a part of the SELECT list stands for: a column, or else an alias that stands further left."""
+        if not isinstance(part, exp.Column) or id(part) in self.values or len(part.parts) > 1:
+            return self.column(part)
+        if part.name.lower() in self.aliases and self.resolve(part) is None:
+            return span(part), self.aliases[part.name.lower()]
+        return self.column(part)
 
     def unknown(self, node: exp.Column) -> SqlError:
         """The error for a column that no item has."""
@@ -144,8 +177,14 @@ def expression(query: Query, node: exp.Expr, known: Known) -> Scalar:
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     """The conditions that *node* joins by AND."""
-    if isinstance(node, exp.And):
-        return conjuncts(node.this) + conjuncts(node.expression)
-    if isinstance(node, exp.Paren) and isinstance(node.this, exp.And):
-        return conjuncts(node.this)
-    return [node]
+    found: list[exp.Expr] = []
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, exp.And):
+            waiting += [part.expression, part.this]
+        elif isinstance(part, exp.Paren) and isinstance(part.this, exp.And):
+            waiting.append(part.this)
+        else:
+            found.append(part)
+    return found

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from strandline.algebra.block import Block
+from strandline.algebra.ordered import Ordered
 from strandline.algebra.plan import Filter, Join, Output, Plan, Project, Scan, UnionAll
 from strandline.algebra.scalar import Col, Scalar, Text
 from strandline.algebra.scalar import columns as columns_of
 from strandline.algebra.schema import Schema, names
 from strandline.sql.aggregates import Partials
-from strandline.sql.coverage import Uncovered, check_comparable
+from strandline.sql.coverage import Uncovered, check_matchable
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A SELECT, compiled: a block without a name, whose outputs may be missing names and types."""
+    """A SELECT, compiled: a block without a name, whose outputs may be missing names and types.
+
+    *loose* are the places of the columns whose values depend on the order of rows that tie. *in_place* is the same as
+    one plan, where it can be computed twice with the same outcome.
+    """
 
     body: Plan
     keys: tuple[Output, ...] = ()
@@ -23,6 +29,14 @@ class Shape:
     having: Scalar | None = None
     outputs: tuple[tuple[str, Scalar], ...] = ()
     times: Scalar | None = None
+    ordered: Ordered | None = None
+    loose: frozenset[int] = frozenset()
+    in_place: Plan | None = None
+
+    @property
+    def linear(self) -> bool:
+        """Whether the shape is a body and nothing more."""
+        return self.partials is None and self.ordered is None
 
 
 def joined(plans: list[Plan], conditions: list[Scalar]) -> Plan:
@@ -52,7 +66,7 @@ def joined(plans: list[Plan], conditions: list[Scalar]) -> Plan:
 def distinct(plan: Plan) -> Shape:
     """DISTINCT: grouping by all columns with nothing but a count."""
     for column in plan.columns:
-        check_comparable(column)
+        check_matchable(column)
     if len({name.lower() for name in names(plan.columns)}) < len(plan.columns):
         raise Uncovered("CLAUSE", "DISTINCT over two columns of one name")
     keys = tuple(
@@ -73,6 +87,41 @@ def plain_block(name: str, plan: Plan, columns: Schema) -> Block:
         return Block(name, body)
     outputs = tuple(Output(c, Col(s)) for c, s in zip(columns, stored, strict=True))
     return Block(name, body, outputs=outputs)
+
+
+def ordered_shape(
+    body: Plan,
+    outputs: Sequence[Output],
+    sections: Sequence[Output] = (),
+    windows: tuple[Output, ...] = (),
+    *,
+    order: tuple[Scalar, ...] = (),
+    limit: int | None = None,
+    offset: int = 0,
+    loose: frozenset[int] = frozenset(),
+) -> Shape:
+    """Window functions over *body*, or its first rows; what is stored are *outputs* and what sections are told by."""
+    taken: set[str] = set()
+    stored: list[Output] = []
+    for place, output in enumerate(outputs):
+        fits = storable(output.name) and output.name.lower() not in taken
+        name = output.name if fits else f"__column_{place + 1}"
+        taken.add(name.lower())
+        stored.append(Output(replace(output.column, name=name), output.value))
+    apart: list[Output] = []
+    for section in sections:
+        check_matchable(section.column)
+        apart.append(next((output for output in stored if output.value == section.value), section))
+    shown = tuple(output for output in stored if output not in apart)
+    named = tuple((output.name, Col(kept.name)) for output, kept in zip(outputs, stored, strict=True))
+    ordered = Ordered(shown, tuple(apart), windows, order=order, limit=limit, offset=offset)
+    return Shape(body, outputs=named, ordered=ordered, loose=loose)
+
+
+def ordered_block(name: str, shape: Shape, columns: Schema) -> Block:
+    """A block of windows or first rows, whose visible columns are *columns*."""
+    outputs = tuple(Output(column, value) for column, (_, value) in zip(columns, shape.outputs, strict=True))
+    return Block(name, shape.body, outputs=outputs, ordered=shape.ordered)
 
 
 def unique(labels: tuple[str, ...]) -> tuple[str, ...]:

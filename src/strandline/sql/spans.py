@@ -63,6 +63,9 @@ class _SpannedParser(SparkParser):
             node.meta["name_span"] = (self._tokens[start].start, self._tokens[self._index - 1].end + 1)
         return node
 
+    def _parse_named_window(self) -> Any:
+        return self._spanned(super()._parse_named_window)
+
     def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
         return self._spanned(super()._parse_select, *args, **kwargs)
 
@@ -99,6 +102,11 @@ def parse_query(text: str, tokens: list[Token], file: str) -> exp.Query:
     except RecursionError as error:
         raise SqlError(
             "SQL_SYNTAX", "the query is nested too deeply; cut it into several views.", origin=Origin(file)
+        ) from error
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
+        # The parser's own way with calls that lack an argument.
+        raise SqlError(
+            "SQL_SYNTAX", "the query cannot be parsed; see that no argument is missing.", origin=Origin(file)
         ) from error
     queries = [tree for tree in trees if tree is not None]
     if len(queries) != 1 or not isinstance(queries[0], exp.Query):

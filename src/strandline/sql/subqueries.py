@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from strandline.algebra.plan import Plan
 from strandline.algebra.scalar import Scalar
 from strandline.sql.scopes import Scope
+
+if TYPE_CHECKING:
+    from strandline.sql.select import Ctes
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,16 @@ class InnerRows:
     body: Plan
     scope: Scope
     correlated: tuple[Scalar, ...]
+    ctes: Ctes
 
 
-def scalars(node: exp.Expr) -> list[exp.Subquery]:
-    """The queries that stand for a value in an expression, outermost only."""
-    if isinstance(node, exp.Subquery):
-        return [node]
-    if isinstance(node, exp.Exists | exp.Select) or (isinstance(node, exp.In) and node.args.get("query") is not None):
-        return []
-    return [found for child in node.iter_expressions() for found in scalars(child)]
+def asking(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of an expression that ask a query, outermost only: scalar subqueries, EXISTS and IN."""
+    return [part for part in node.walk(bfs=False, prune=_asks) if _asks(part)]
+
+
+def _asks(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Query) or (predicate(node) is not None and "span" in node.meta)
 
 
 def predicate(node: exp.Expr) -> Predicate | None:

@@ -176,16 +176,17 @@ def _merge(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
 def _merge_keyed(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...]) -> str:
     """Rows by key, of a copy or the groups of an aggregate: new values, or none."""
     shown, keys = quoted_list(names(node.stored)), quoted_list(key)
+    by = [column for column in node.stored if column.name in key]
     gone = (
         f"SELECT {shown}, 'D' AS __op FROM ({_deleted(node, delta)}) AS d LEFT ANTI JOIN "
-        f"(SELECT {keys} FROM ({_inserted(node, delta)})) AS i ON {_same('d', 'i', key)}"
+        f"(SELECT {keys} FROM ({_inserted(node, delta)})) AS i ON {_same('d', 'i', by)}"
     )
     source = f"SELECT {shown}, 'U' AS __op FROM ({_inserted(node, delta)}) UNION ALL {gone}"
     values = ", ".join(f"s.{quoted(name)}" for name in names(node.stored))
     changed = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in names(node.stored) if name not in key)
     return (
         f"MERGE INTO delta.{quoted(node.path)} AS t USING ({source}) AS s\n"
-        f"ON {_same('t', 's', key)}{_bounds(engine, node, delta, key)}\n"
+        f"ON {_same('t', 's', by)}{_bounds(engine, node, delta, key)}\n"
         f"WHEN MATCHED AND s.__op = 'D' THEN DELETE\n"
         f"{f'WHEN MATCHED THEN UPDATE SET {changed}' if changed else ''}\n"
         f"WHEN NOT MATCHED AND s.__op = 'U' THEN INSERT ({shown}) VALUES ({values})"
@@ -205,7 +206,7 @@ def _merge_rows(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
         f"SELECT {', '.join(f'w.{quoted(c)} AS {quoted(c)}' for c in columns)}, w.__gone, "
         f"count(t.__here) AS __present FROM ({wanted}) AS w LEFT JOIN "
         f"(SELECT *, 1 AS __here FROM ({tables.select(node.path, baseline, node.stored)})) AS t "
-        f"ON {_same('w', 't', columns)}{bounds} "
+        f"ON {_same('w', 't', node.stored)}{bounds} "
         f"GROUP BY {', '.join(f'w.{quoted(c)}' for c in columns)}, w.__gone"
     )
     missing = _raise(node, "__present - __gone")
@@ -221,14 +222,20 @@ def _merge_rows(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
     values = ", ".join(f"s.{quoted(name)}" for name in columns)
     return (
         f"MERGE INTO delta.{quoted(node.path)} AS t USING ({source}) AS s\n"
-        f"ON s.__op = 'D' AND {_same('t', 's', columns)}{bounds}\n"
+        f"ON s.__op = 'D' AND {_same('t', 's', node.stored)}{bounds}\n"
         f"WHEN MATCHED THEN DELETE\n"
         f"WHEN NOT MATCHED AND s.__op = 'I' THEN INSERT ({shown}) VALUES ({values})"
     )
 
 
-def _same(left: str, right: str, columns: Iterable[str]) -> str:
-    return " AND ".join(f"{left}.{quoted(c)} <=> {right}.{quoted(c)}" for c in columns)
+def _same(left: str, right: str, columns: Iterable[Column]) -> str:
+    """Rows that are equal, NULL being equal to NULL and a map having its entries in no order."""
+    return " AND ".join(f"{_value(left, column)} <=> {_value(right, column)}" for column in columns)
+
+
+def _value(side: str, column: Column) -> str:
+    name = f"{side}.{quoted(column.name)}"
+    return f"array_sort(map_entries({name}))" if column.type.startswith("map<") else name
 
 
 def _bounds(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...], target: str = "t") -> str:

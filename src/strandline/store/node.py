@@ -76,6 +76,18 @@ class Node:
         return str(self.record.options.get("policy", "AUTO"))
 
     @property
+    def loose(self) -> tuple[str, ...]:
+        """Visible columns whose values two correct computations may give differently."""
+        definition: Any = self.record.definition
+        return tuple(definition.get("loose", ()))
+
+    @property
+    def notes(self) -> tuple[Reason, ...]:
+        """What a reader should know of the way the view is maintained."""
+        definition: Any = self.record.definition
+        return tuple(Reason(note["code"], note["text"]) for note in definition.get("notes", ()))
+
+    @property
     def cluster_by(self) -> tuple[str, ...]:
         listed: Any = self.record.options.get("cluster_by", [])
         return tuple(listed)

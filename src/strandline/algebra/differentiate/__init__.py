@@ -27,8 +27,10 @@ from strandline.algebra.plan import (
     Repeat,
     Scan,
     UnionAll,
+    Values,
     Window,
     children,
+    scans,
 )
 from strandline.algebra.term import Sum
 
@@ -36,6 +38,8 @@ from strandline.algebra.term import Sum
 def strategies(plan: Plan) -> tuple[str, ...]:
     """The strategies of the operators of a body, each once, from the bottom up."""
     below = [name for child in children(plan) for name in strategies(child)]
+    if isinstance(plan, Join) and sum(any(scans(child)) for child in plan.inputs) < 2:
+        return tuple(dict.fromkeys(below))
     own = {
         Join: _join.STRATEGY,
         Exists: _exists.STRATEGY,
@@ -60,6 +64,8 @@ def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
     match plan:
         case Scan():
             return _scan.delta(plan, changed)
+        case Values():
+            return ()
         case Filter():
             return _filter.delta(plan, differentiate(plan.input, changed))
         case Project():
