@@ -160,7 +160,7 @@ def enormous() -> Iterator[str]:
     yield "SELECT CASE " + " ".join(f"WHEN a = {n} THEN '{n}'" for n in range(500)) + " END AS c FROM l.r"
     yield "SELECT k FROM l.r WHERE " + " OR ".join(f"a = {n}" for n in range(400))
     yield "SELECT k FROM l.r WHERE " + " AND ".join(f"a <> {n}" for n in range(400))
-    yield "SELECT k FROM l.r WHERE a IN (" + ", ".join(str(n) for n in range(20_000)) + ")"
+    yield "SELECT k FROM l.r WHERE a IN (" + ", ".join(str(n) for n in range(5000)) + ")"
     yield "SELECT k, '" + "x" * 100_000 + "' AS t FROM l.r"
     yield "SELECT k /* " + "y" * 100_000 + " */ FROM l.r"
     yield " UNION ALL ".join(f"SELECT k FROM l.r WHERE a = {n}" for n in range(100))

@@ -14,7 +14,6 @@ ORDER BY l_returnflag, l_linestatus
 
 -- name: q2
 -- strategy: affected
--- open
 SELECT s_acctbal, s_name, n_name, p_partkey, p_mfgr, s_address, s_phone, s_comment
 FROM tpch.part, tpch.supplier, tpch.partsupp, tpch.nation, tpch.region
 WHERE p_partkey = ps_partkey AND s_suppkey = ps_suppkey AND p_size = 15 AND p_type LIKE '%BRASS'
@@ -29,7 +28,6 @@ LIMIT 100
 -- name: q3
 -- strategy: affected
 -- tested
--- open
 SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate, o_shippriority
 FROM tpch.customer, tpch.orders, tpch.lineitem
 WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND l_orderkey = o_orderkey
@@ -106,7 +104,6 @@ ORDER BY nation, o_year DESC
 
 -- name: q10
 -- strategy: affected
--- open
 SELECT c_custkey, c_name, sum(l_extendedprice * (1 - l_discount)) AS revenue, c_acctbal, n_name, c_address, c_phone,
   c_comment
 FROM tpch.customer, tpch.orders, tpch.lineitem, tpch.nation
@@ -192,7 +189,6 @@ WHERE p_partkey = l_partkey AND p_brand = 'Brand#23' AND p_container = 'MED BOX'
 
 -- name: q18
 -- strategy: affected
--- open
 SELECT c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum(l_quantity) AS quantity
 FROM tpch.customer, tpch.orders, tpch.lineitem
 WHERE o_orderkey IN (SELECT l_orderkey FROM tpch.lineitem GROUP BY l_orderkey HAVING sum(l_quantity) > 300)
@@ -231,7 +227,6 @@ ORDER BY s_name
 
 -- name: q21
 -- strategy: affected
--- open
 SELECT s_name, count(*) AS numwait
 FROM tpch.supplier, tpch.lineitem l1, tpch.orders, tpch.nation
 WHERE s_suppkey = l1.l_suppkey AND o_orderkey = l1.l_orderkey AND o_orderstatus = 'F'

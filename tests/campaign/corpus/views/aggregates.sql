@@ -41,7 +41,7 @@ SELECT a, count(DISTINCT b) AS n, sum(DISTINCT b) AS s, count(DISTINCT b, t) AS 
 SELECT a, stddev(b) AS s, var_pop(b) AS v, stddev_samp(d) AS w FROM l.r GROUP BY a
 
 -- name: booleans
--- strategy: affected
+-- strategy: incremental
 SELECT a, bool_and(b > 0) AS every_one, bool_or(b > 1) AS any_one, count_if(b = 0) AS zeros FROM l.r GROUP BY a
 
 -- name: percentiles
@@ -50,7 +50,6 @@ SELECT a, percentile(b, 0.5) AS p, median(d) AS m FROM l.r GROUP BY a
 
 -- name: percentile_within
 -- strategy: affected
--- open
 SELECT a, percentile_cont(0.5) WITHIN GROUP (ORDER BY b) AS p FROM l.r GROUP BY a
 
 -- name: bit_aggregates
@@ -59,45 +58,37 @@ SELECT a, bit_or(k) AS o, bit_xor(k) AS x, corr(a, b) AS c FROM l.s GROUP BY a
 
 -- name: collected_sorted
 -- strategy: affected
--- open
 -- tested
 SELECT a, sort_array(collect_list(b)) AS bs, array_sort(collect_set(t)) AS ts FROM l.r GROUP BY a
 
 -- name: collected
 -- strategy: affected
--- open
 -- compare: arrays sorted
 SELECT a, collect_list(k) AS ks, collect_set(t) AS ts FROM l.r GROUP BY a
 
 -- name: listed
 -- strategy: affected
--- open
 SELECT a, listagg(t, ',') WITHIN GROUP (ORDER BY t) AS ts FROM l.r GROUP BY a
 
 -- name: first_of_the_same
 -- strategy: affected
--- open
 SELECT a, first(a * 2) AS f, last(a + 1) AS g, any_value(a) AS v FROM l.r GROUP BY a
 
 -- name: first_not_null
 -- strategy: affected
--- open
 SELECT a, first(a, true) AS f, last_value(a) IGNORE NULLS AS g FROM l.r GROUP BY a
 
 -- name: max_by_key
 -- strategy: affected
--- open
 -- tested
 SELECT a, max_by(t, k) AS newest, min_by(d, k) AS oldest FROM l.r GROUP BY a
 
 -- name: approximate
 -- strategy: affected
--- open
 SELECT a, approx_count_distinct(b) AS n, approx_percentile(b, 0.5) AS p FROM l.r GROUP BY a
 
 -- name: most_common
 -- strategy: affected
--- open
 SELECT a, mode(a) AS m, max(struct(b, k)) AS top FROM l.r GROUP BY a
 
 -- name: having_groups
@@ -118,13 +109,11 @@ SELECT coalesce(t, '-') AS label, sum(a) AS s FROM l.r GROUP BY label
 
 -- name: group_by_all
 -- strategy: incremental
--- open
 -- tested
 SELECT a, t, count(*) AS n, sum(d) AS s FROM l.r GROUP BY ALL
 
 -- name: group_by_all_without_keys
 -- strategy: incremental
--- open
 SELECT count(*) AS n, sum(d) AS s FROM l.r GROUP BY ALL
 
 -- name: group_by_constant

@@ -56,7 +56,6 @@ SELECT a, b, count(*) AS n FROM l.r JOIN l.s USING (a, b) GROUP BY a, b
 
 -- name: join_using_star
 -- strategy: incremental
--- open
 SELECT * FROM (SELECT a, k AS rk FROM l.r) JOIN (SELECT a, k AS sk FROM l.s) USING (a)
 
 -- name: join_using_three
@@ -70,12 +69,10 @@ SELECT a, r.k, s.k AS sk FROM l.r LEFT JOIN l.s USING (a)
 
 -- name: right_join_using
 -- strategy: affected
--- open
 SELECT a, r.k, s.k AS sk FROM l.r RIGHT JOIN l.s USING (a)
 
 -- name: full_join_using
 -- strategy: affected
--- open
 SELECT a, r.k, s.k AS sk FROM l.r FULL JOIN l.s USING (a)
 
 -- name: semi_join_using
@@ -84,17 +81,14 @@ SELECT a, k FROM l.r LEFT SEMI JOIN l.s USING (a)
 
 -- name: natural_join
 -- strategy: incremental
--- open
 SELECT a, rk, sk FROM (SELECT a, k AS rk FROM l.r) NATURAL JOIN (SELECT a, k AS sk FROM l.s)
 
 -- name: natural_left_join
 -- strategy: affected
--- open
 SELECT * FROM (SELECT a, k AS rk FROM l.r) NATURAL LEFT JOIN (SELECT a, k AS sk FROM l.s)
 
 -- name: natural_full_join
 -- strategy: affected
--- open
 SELECT * FROM (SELECT a, b, k AS rk FROM l.r) NATURAL FULL OUTER JOIN (SELECT a, b, k AS sk FROM l.s)
 
 -- name: left_join
@@ -181,15 +175,12 @@ SELECT x.a, x.t FROM l.bag x LEFT ANTI JOIN l.s ON x.a = s.b
 
 -- name: parenthesised_join
 -- strategy: incremental
--- open
 SELECT r.k, s.k AS sk, t.k AS tk FROM l.r JOIN (l.s JOIN l.t ON s.b = t.b) ON r.a = s.a
 
 -- name: join_without_on
 -- strategy: incremental
--- open
 SELECT r.k, s.k AS sk FROM l.r JOIN l.s WHERE r.a = s.a
 
 -- name: left_join_without_on
 -- strategy: affected
--- open
 SELECT s.k, t.k AS tk FROM (SELECT k FROM l.s WHERE k % 3 = 0) s LEFT JOIN (SELECT k FROM l.t WHERE t = 'x') t

@@ -65,7 +65,6 @@ SELECT k FROM l.kinds WHERE day < current_date()
 
 -- name: sampled
 -- strategy: full NON_DETERMINISTIC
--- open
 SELECT k FROM l.r TABLESAMPLE (100 PERCENT)
 
 -- name: recursive
@@ -77,9 +76,9 @@ WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3) SEL
 SELECT * FROM (SELECT a, t, d FROM l.r) PIVOT (sum(d) FOR t IN ('x', 'y'))
 
 -- name: star_except
--- strategy: full CLAUSE
+-- strategy: incremental
 SELECT * EXCEPT (d) FROM l.r
 
 -- name: hinted
--- strategy: full CLAUSE
+-- strategy: incremental
 SELECT /*+ BROADCAST(s) */ r.k, s.k AS sk FROM l.r JOIN l.s ON r.a = s.a

@@ -45,37 +45,30 @@ SELECT k, key, value FROM l.nest LATERAL VIEW explode(m) e AS key, value
 
 -- name: explode_in_select
 -- strategy: incremental
--- open
 SELECT k, explode(xs) AS x FROM l.nest
 
 -- name: explode_outer_in_select
 -- strategy: incremental
--- open
 SELECT k, explode_outer(tags) AS tag FROM l.nest WHERE k > 1
 
 -- name: inline_in_select
 -- strategy: incremental
--- open
 SELECT k, inline(ps) FROM l.nest
 
 -- name: posexplode_in_select
 -- strategy: incremental
--- open
 SELECT k, posexplode(xs) AS (place, x) FROM l.nest
 
 -- name: lateral_explode
 -- strategy: incremental
--- open
 SELECT n.k, e.x FROM l.nest n, LATERAL explode(n.xs) AS e(x)
 
 -- name: lateral_subquery
--- strategy: incremental
--- open
+-- strategy: full GENERATOR
 SELECT r.k, x.sk FROM l.r JOIN LATERAL (SELECT s.k AS sk FROM l.s WHERE s.a = r.a) x
 
 -- name: lateral_aggregate
--- strategy: affected
--- open
+-- strategy: full GENERATOR
 SELECT r.k, x.n FROM l.r, LATERAL (SELECT count(*) AS n FROM l.s WHERE s.a = r.a) x
 
 -- name: grouped_explode
@@ -84,27 +77,22 @@ SELECT tag, count(*) AS n FROM l.nest LATERAL VIEW explode(tags) e AS tag GROUP 
 
 -- name: values_joined
 -- strategy: incremental
--- open
 SELECT r.k, v.label FROM l.r JOIN (VALUES (0, 'zero'), (1, 'one')) AS v(x, label) ON r.a = v.x
 
 -- name: values_alone
 -- strategy: incremental
--- open
 SELECT v.x, v.y FROM VALUES (1, 'a'), (2, NULL), (2, NULL) AS v(x, y)
 
 -- name: no_from
 -- strategy: incremental
--- open
 SELECT 1 AS one, 'a' AS letter
 
 -- name: union_with_no_from
 -- strategy: incremental
--- open
 SELECT a FROM l.r UNION ALL SELECT 99
 
 -- name: left_join_values
 -- strategy: affected
--- open
 SELECT v.x, r.k FROM (VALUES (0), (1), (7)) AS v(x) LEFT JOIN l.r ON r.a = v.x
 
 -- name: from_first

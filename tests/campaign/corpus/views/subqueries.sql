@@ -44,12 +44,10 @@ SELECT k FROM l.r WHERE a NOT IN (SELECT b FROM l.s WHERE b IS NOT NULL)
 
 -- name: not_in_correlated
 -- strategy: affected
--- open
 SELECT k FROM l.r WHERE a NOT IN (SELECT s.b FROM l.s WHERE s.t = r.t)
 
 -- name: not_in_pair
--- strategy: affected
--- open
+-- strategy: full SUBQUERY
 SELECT k FROM l.r WHERE (a, b) NOT IN (SELECT a, b FROM l.s WHERE t = 'x')
 
 -- name: in_groups
@@ -74,38 +72,31 @@ SELECT k FROM l.r WHERE a IN (SELECT b FROM l.r)
 
 -- name: exists_under_or
 -- strategy: affected
--- open
 -- tested
 SELECT k FROM l.r WHERE t = 'x' OR EXISTS (SELECT 1 FROM l.s WHERE s.a = r.a)
 
 -- name: in_under_or
 -- strategy: affected
--- open
 SELECT k FROM l.r WHERE d > 2 OR a IN (SELECT a FROM l.s WHERE t = 'y')
 
 -- name: not_in_under_or
 -- strategy: affected
--- open
 SELECT k FROM l.r WHERE t = 'x' OR a NOT IN (SELECT a FROM l.s WHERE t = 'y')
 
 -- name: two_under_or
 -- strategy: affected
--- open
 SELECT k FROM l.r WHERE a IN (SELECT a FROM l.s) OR b IN (SELECT b FROM l.t WHERE t.d > 0)
 
 -- name: exists_in_case
 -- strategy: affected
--- open
 SELECT k, CASE WHEN EXISTS (SELECT 1 FROM l.s WHERE s.a = r.a) THEN 'yes' ELSE 'no' END AS there FROM l.r
 
 -- name: in_as_value
 -- strategy: affected
--- open
 SELECT k, a IN (SELECT a FROM l.s) AS there FROM l.r
 
 -- name: not_in_as_value
 -- strategy: affected
--- open
 SELECT k, a NOT IN (SELECT b FROM l.s) AS absent FROM l.r
 
 -- name: one_scalar
@@ -147,17 +138,14 @@ SELECT a, sum(d) AS s FROM l.r GROUP BY a HAVING sum(d) > (SELECT sum(d) / 10 FR
 
 -- name: having_in
 -- strategy: affected
--- open
 SELECT a, count(*) AS n FROM l.r GROUP BY a HAVING a IN (SELECT b FROM l.s)
 
 -- name: having_exists
 -- strategy: affected
--- open
 SELECT a, count(*) AS n FROM l.r GROUP BY a HAVING EXISTS (SELECT 1 FROM l.s WHERE s.a = r.a)
 
 -- name: scalar_beside_aggregates
 -- strategy: incremental
--- open
 SELECT a, count(*) AS n, (SELECT count(*) FROM l.s) AS m FROM l.r GROUP BY a
 
 -- name: exists_in_join_condition
@@ -165,8 +153,7 @@ SELECT a, count(*) AS n, (SELECT count(*) FROM l.s) AS m FROM l.r GROUP BY a
 SELECT r.k, s.k AS sk FROM l.r JOIN l.s ON r.a = s.a AND EXISTS (SELECT 1 FROM l.t WHERE t.b = 1)
 
 -- name: exists_with_groups
--- strategy: affected
--- open
+-- strategy: full SUBQUERY
 SELECT k FROM l.r WHERE EXISTS (SELECT s.b FROM l.s WHERE s.a = r.a GROUP BY s.b HAVING count(*) > 1)
 
 -- name: like_q15
@@ -191,5 +178,4 @@ SELECT t, count(*) AS n, sum(d) AS s FROM l.r WHERE d > (SELECT avg(d) FROM l.r 
 
 -- name: scalar_count_distinct
 -- strategy: affected
--- open
 SELECT k, (SELECT count(DISTINCT b) FROM l.s WHERE s.a = r.a) AS n FROM l.r

@@ -85,23 +85,19 @@ SELECT k, xs, tags, st, ps FROM l.nest
 
 -- name: map_rows
 -- strategy: incremental
--- open
 -- tested
 SELECT k, m FROM l.nest
 
 -- name: map_of_duplicates
 -- strategy: incremental
--- open
 SELECT m, st.a AS a FROM l.nest
 
 -- name: map_join
 -- strategy: incremental
--- open
 SELECT n.k, n.m, r.t FROM l.nest n JOIN l.r ON n.m['a'] = r.a
 
 -- name: map_left_join
 -- strategy: affected
--- open
 SELECT r.k, n.m FROM l.r LEFT JOIN l.nest n ON n.st.a = r.a
 
 -- name: map_groups
@@ -110,12 +106,10 @@ SELECT m['a'] AS a, size(m) AS n, count(*) AS c FROM l.nest GROUP BY m['a'], siz
 
 -- name: map_window
 -- strategy: affected
--- open
 SELECT k, m, count(*) OVER (PARTITION BY st.a) AS n FROM l.nest
 
 -- name: map_exists
 -- strategy: affected
--- open
 SELECT k, m FROM l.nest WHERE EXISTS (SELECT 1 FROM l.r WHERE r.a = nest.st.a)
 
 -- name: maps_made
@@ -123,8 +117,7 @@ SELECT k, m FROM l.nest WHERE EXISTS (SELECT 1 FROM l.r WHERE r.a = nest.st.a)
 SELECT a, map('n', count(*), 's', sum(b)) AS both FROM l.r GROUP BY a
 
 -- name: map_grouped_by
--- strategy: incremental
--- open
+-- strategy: full TYPE_NOT_COMPARABLE
 SELECT m, count(*) AS n FROM l.nest GROUP BY m
 
 -- name: struct_fields

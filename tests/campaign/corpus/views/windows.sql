@@ -16,29 +16,24 @@ SELECT k, count(*) OVER () AS n FROM l.s
 
 -- name: window_row_number
 -- strategy: affected
--- open
 -- tested
 SELECT k, a, row_number() OVER (PARTITION BY a ORDER BY k) AS n FROM l.r
 
 -- name: window_row_number_desc
 -- strategy: affected
--- open
 SELECT k, row_number() OVER (PARTITION BY t ORDER BY d DESC NULLS LAST, k) AS n FROM l.r
 
 -- name: window_lag_lead
 -- strategy: affected
--- open
 SELECT k, lag(d) OVER (PARTITION BY a ORDER BY k) AS before, lead(d, 2, 0) OVER (PARTITION BY a ORDER BY k) AS after FROM l.r
 
 -- name: window_first_last
 -- strategy: affected
--- open
 SELECT k, first_value(t) OVER (PARTITION BY a ORDER BY k) AS f,
   last_value(t) OVER (PARTITION BY a ORDER BY k ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS g FROM l.r
 
 -- name: window_ntile
 -- strategy: affected
--- open
 SELECT k, ntile(3) OVER (PARTITION BY a ORDER BY k) AS q, dense_rank() OVER (PARTITION BY a ORDER BY b) AS r,
   percent_rank() OVER (PARTITION BY a ORDER BY b) AS p, cume_dist() OVER (PARTITION BY a ORDER BY b) AS c FROM l.r
 
@@ -48,7 +43,6 @@ SELECT k, sum(d) OVER (PARTITION BY a ORDER BY k) AS s FROM l.r
 
 -- name: window_rows_frame
 -- strategy: affected
--- open
 SELECT k, sum(b) OVER (PARTITION BY a ORDER BY k ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS s FROM l.r
 
 -- name: window_range_frame
@@ -57,23 +51,19 @@ SELECT k, count(*) OVER (PARTITION BY a ORDER BY b RANGE BETWEEN 1 PRECEDING AND
 
 -- name: window_top_of_each
 -- strategy: affected
--- open
 -- tested
 SELECT k, a, d FROM (SELECT k, a, d, row_number() OVER (PARTITION BY a ORDER BY d DESC, k) AS n FROM l.r) x WHERE n <= 2
 
 -- name: window_named
 -- strategy: affected
--- open
 SELECT k, sum(b) OVER w AS s, count(*) OVER w AS n FROM l.r WINDOW w AS (PARTITION BY a)
 
 -- name: window_over_groups
 -- strategy: affected
--- open
 SELECT a, sum(d) AS s, sum(sum(d)) OVER () AS total, rank() OVER (ORDER BY count(*) DESC, a) AS place FROM l.r GROUP BY a
 
 -- name: window_over_groups_partitioned
 -- strategy: affected
--- open
 SELECT a, t, count(*) AS n, count(*) * 1.0 / sum(count(*)) OVER (PARTITION BY t) AS share FROM l.r GROUP BY a, t
 
 -- name: window_over_join
@@ -98,7 +88,6 @@ SELECT k, n, max(n) OVER (PARTITION BY t) AS m FROM (SELECT k, t, count(*) OVER 
 
 -- name: window_over_floats
 -- strategy: affected
--- open
 SELECT k, sum(x) OVER (PARTITION BY flag) AS s, max(x) OVER (PARTITION BY flag) AS m FROM l.kinds
 
 -- name: grouped_windows
