@@ -8,7 +8,7 @@ from strandline.sources.memory import MemorySource
 from tests.campaign.random_parts import TABLES, Parts
 
 OPEN = frozenset({"SUBQUERY"})
-"""Reasons for which a view of these may be refreshed in full: EXISTS as a value, meeting its row by other than equality."""
+"""Reasons for a full refresh of such a view: EXISTS as a value that meets its row by other than equality."""
 
 Query = tuple[str, int]
 """A query and its width."""
