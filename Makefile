@@ -13,7 +13,7 @@ FETCHED := $(VENV)/.fetched
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-kill campaign-writers pins clean prerequisites
+.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-kill campaign-writers pins clean prerequisites
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ campaign-tpch: setup ## Follow the 22 queries of TPC-H through changes of all ta
 
 campaign-fuzz: setup ## Give parser, planner and Spark malformed and exotic SQL (ARGS=...)
 	@$(BIN)/python -m tests.campaign.fuzz $(ARGS)
+
+campaign-simulate: setup ## Run random cases through every maintenance algorithm and check the level reached (ARGS=...)
+	@$(BIN)/python -m tests.campaign.simulate $(ARGS)
 
 campaign-kill: setup ## Kill refreshes at many points and compare what recovery makes of them (ARGS=...)
 	@$(BIN)/python -m tests.campaign.kill $(ARGS)

@@ -73,3 +73,7 @@ class StoreError(StrandlineError):
 
 class RefreshError(StrandlineError):
     """A refresh cannot be planned or carried out."""
+
+
+class IntegrateError(StrandlineError):
+    """A view over sources that are not copied cannot be maintained as asked, or a trace of it is wrong."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
@@ -15,6 +15,7 @@ from strandline.algebra.codec import fingerprint, from_json, to_json
 from strandline.algebra.plan import COUNT, At, Filter, Join, Output, Partial, Project, Scan, UnionAll
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text, Value
 from strandline.algebra.schema import Column
+from strandline.algebra.term import Term
 from tests.algebra.views import bigints, databases, view_dags
 
 cases = settings(max_examples=200, deadline=None, derandomize=True)
@@ -131,3 +132,14 @@ def test_no_two_of_these_blocks_share_a_fingerprint() -> None:
 def test_a_fingerprint_stays_the_same_from_run_to_run() -> None:
     # Stored tables are named by it.
     assert fingerprint(Block("v", Filter(R, SOME))) == "fb8820e09995f89e"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    terms: tuple[Term, ...]
+
+
+def test_terms_come_back_and_so_do_dataclasses_that_are_named() -> None:
+    waiting = Waiting((Term(Scan(At("r"), "r", bigints("a")), -1),))
+    text = json.dumps(to_json(waiting))
+    assert from_json(json.loads(text), {"Waiting": Waiting}) == waiting

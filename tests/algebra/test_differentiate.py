@@ -41,7 +41,7 @@ from strandline.algebra.plan import (
 )
 from strandline.algebra.scalar import Call, Col, Lit, equality
 from strandline.algebra.schema import Column, names
-from strandline.algebra.term import Term, as_plan, bind, substitute
+from strandline.algebra.term import Term, as_plan, bind, substitute, substitute_now
 from tests.algebra.views import bigints
 
 
@@ -321,6 +321,47 @@ def test_the_terms_of_a_substitution_add_up_to_the_difference(
     assert total is not None
     states = [evaluate(bind(three, state, {"R"}), rows) for state in ("pre", "post")]
     assert evaluate(total, rows) == states[1] - states[0]
+
+
+def test_substitution_where_only_the_present_is_readable_takes_off_what_was_counted_twice() -> None:
+    term = Term(Join((R, S, scan("R", "q")), ()), -1)
+    found = substitute_now(term, {"R": Change("R", 3, 4)})
+    assert [(operands(one), one.sign) for one in found] == [
+        (["ΔR(3,4]", "S@current", "R@current"], -1),
+        (["R@current", "S@current", "ΔR(3,4]"], -1),
+        (["ΔR(3,4]", "S@current", "ΔR(3,4]"], 1),
+    ]
+
+
+def test_a_second_delta_of_a_relation_goes_where_the_relation_still_stands() -> None:
+    (first, *_) = substitute_now(Term(Join((R, scan("R", "q")), ())), {"R": Change("R", 3, 4)})
+    (both,) = substitute_now(first, {"R": Change("R", 4, 5)})
+    assert operands(both) == ["ΔR(3,4]", "ΔR(4,5]"]
+    assert substitute_now(both, {"R": Change("R", 5, 6)}) == ()
+    assert substitute_now(Term(R), {"S": Change("S")}) == ()
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(bags, deltas, bags, deltas)
+def test_changes_made_at_once_add_up_to_the_difference(
+    before: SignedBag, delta: SignedBag, other: SignedBag, other_delta: SignedBag
+) -> None:
+    three = Join((R, S, scan("R", "q")), (equality("r.b", "s.a"), Call("<=", (Col("s.b"), Col("q.a")))))
+    deltas_of = {"R": delta, "S": other_delta}
+
+    def after(operand: Operand) -> SignedBag:
+        if isinstance(operand, Change):
+            return deltas_of[operand.relation]
+        assert isinstance(operand, At)
+        return {"R": before, "S": other}[operand.relation] + deltas_of[operand.relation]
+
+    def earlier(operand: Operand) -> SignedBag:
+        assert isinstance(operand, At)
+        return {"R": before, "S": other}[operand.relation]
+
+    total = as_plan(substitute_now(Term(three), {"R": Change("R"), "S": Change("S")}))
+    assert total is not None
+    assert evaluate(total, after) == evaluate(three, after) - evaluate(three, earlier)
 
 
 def test_binding_reads_what_did_not_change_after_the_change() -> None:

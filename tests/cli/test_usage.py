@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Invoke, parsed, without_java
 
-COMMANDS = ("init", "demo", "plan", "refresh", "explain", "status", "verify", "history")
+COMMANDS = ("init", "demo", "plan", "refresh", "explain", "status", "verify", "history", "simulate")
 IN_A_PROJECT = (("plan",), ("refresh",), ("explain",), ("status",), ("verify",), ("history", "v"))
 
 

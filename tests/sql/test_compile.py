@@ -11,6 +11,7 @@ import pytest
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, delta_of
 from strandline.algebra.plan import At, Backing, Change, Net, Plan, Scan, State
+from strandline.algebra.scalar import Call, Col, Lit, Text
 from strandline.algebra.schema import names
 from strandline.algebra.term import bind
 from strandline.engine.session import Engine
@@ -124,6 +125,18 @@ def test_a_full_refresh_says_why(compiled: Mapping[str, Compiled | SqlError]) ->
         "SUBQUERY",
         "TYPE_NOT_COMPARABLE",
     }
+
+
+def test_a_block_of_windows_keeps_only_the_rows_that_are_read(shop: Engine) -> None:
+    numbered = "SELECT *, row_number() OVER (PARTITION BY customer ORDER BY id) AS n FROM shop.orders"
+    newest = compile_view("v", parse_select(f"SELECT id FROM ({numbered}) WHERE n = 1"), SHOP, shop.analyse)
+    hidden, own = newest.blocks
+    assert hidden.ordered is not None
+    assert hidden.ordered.where == Call("=", (Col("window.0"), Text(("1",), Lit(1))))
+    assert own.inputs == (hidden.node,)
+    twice = f"WITH x AS ({numbered}) SELECT a.id FROM x AS a JOIN x AS b ON a.id = b.n WHERE a.n = 1"
+    blocks = compile_view("v", parse_select(twice), SHOP, shop.analyse).blocks
+    assert [block.ordered.where for block in blocks if block.ordered] == [None]
 
 
 # --- The compiled form over rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ from strandline.algebra import scalar as _scalar
 from strandline.algebra.block import Block
 from strandline.algebra.ordered import Ordered
 from strandline.algebra.schema import Column
+from strandline.algebra.term import Term
 
 _CLASSES: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -20,6 +22,7 @@ _CLASSES: dict[str, type[Any]] = {
         Column,
         Block,
         Ordered,
+        Term,
         _scalar.Col,
         _scalar.Lit,
         _scalar.Call,
@@ -63,16 +66,20 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(value: Any) -> Any:
-    """The inverse of :func:`to_json`."""
-    if isinstance(value, list):
-        return tuple(from_json(item) for item in value)
-    if isinstance(value, dict):
-        if value["is"] == "Decimal":
-            return Decimal(value["value"])
-        cls = _CLASSES[value["is"]]
-        return cls(**{name: from_json(item) for name, item in value.items() if name != "is"})
-    return value
+def from_json(value: Any, also: Mapping[str, type[Any]] | None = None) -> Any:
+    """The inverse of :func:`to_json`; *also* names dataclasses beside those of the algebra."""
+    classes = {**_CLASSES, **also} if also else _CLASSES
+
+    def decoded(found: Any) -> Any:
+        if isinstance(found, list):
+            return tuple(decoded(item) for item in found)
+        if isinstance(found, dict):
+            if found["is"] == "Decimal":
+                return Decimal(found["value"])
+            return classes[found["is"]](**{name: decoded(item) for name, item in found.items() if name != "is"})
+        return found
+
+    return decoded(value)
 
 
 def fingerprint(block: Block) -> str:

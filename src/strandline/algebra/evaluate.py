@@ -96,13 +96,47 @@ def _join(plan: Join, env: Environment) -> Iterable[SignedRow]:
     columns: Schema = ()
     waiting = list(plan.conditions)
     for child in plan.inputs:
+        equated = [pair for c in waiting if (pair := _equated(c, columns, child.columns)) is not None]
+        rows = _matched(rows, columns, _rows(child, env), child.columns, equated)
         columns = columns + child.columns
-        rows = product(rows, _rows(child, env))
         for condition in [c for c in waiting if _readable(c, columns)]:
             waiting.remove(condition)
             test = compiled(condition, columns)
             rows = [signed for signed in rows if test(signed[0]) is True]
     return rows
+
+
+def _equated(condition: Scalar, left: Schema, right: Schema) -> tuple[Scalar, Scalar] | None:
+    """The sides of a condition that equates a value of *left* with one of *right*, in that order."""
+    match condition:
+        case Call("=", (one, other)):
+            if _readable(one, left) and _readable(other, right):
+                return one, other
+            if _readable(other, left) and _readable(one, right):
+                return other, one
+    return None
+
+
+def _matched(
+    left: Iterable[SignedRow],
+    left_columns: Schema,
+    right: Iterable[SignedRow],
+    right_columns: Schema,
+    equated: list[tuple[Scalar, Scalar]],
+) -> list[SignedRow]:
+    """The pairs of rows whose *equated* values may be equal, found by hashing; all pairs if there are none."""
+    if not equated:
+        return product(left, right)
+    ours = [compiled(one, left_columns) for one, _ in equated]
+    theirs = [compiled(other, right_columns) for _, other in equated]
+    by_value: dict[Row, list[SignedRow]] = {}
+    for signed in right:
+        by_value.setdefault(tuple(canonical(value(signed[0])) for value in theirs), []).append(signed)
+    found = []
+    for row, count in left:
+        wanted = tuple(canonical(value(row)) for value in ours)
+        found += [(row + other, count * times) for other, times in by_value.get(wanted, ())]
+    return found
 
 
 def _exists(plan: Exists, env: Environment) -> list[SignedRow]:

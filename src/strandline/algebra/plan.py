@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
@@ -89,7 +90,7 @@ class Scan:
     fields: Schema
     key: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def columns(self) -> Schema:
         if not self.alias:
             return self.fields
@@ -130,7 +131,7 @@ class Project:
         for output in self.outputs:
             _require(self.input, scalar_columns(output.value), f"column {output.name}")
 
-    @property
+    @cached_property
     def columns(self) -> Schema:
         return tuple(output.column for output in self.outputs)
 
@@ -151,7 +152,7 @@ class Join:
         for condition in self.conditions:
             _require(self, scalar_columns(condition), "join condition")
 
-    @property
+    @cached_property
     def columns(self) -> Schema:
         return tuple(column for plan in self.inputs for column in plan.columns)
 

@@ -6,9 +6,9 @@ all sums of signed terms. A term made only of deltas never needs a source.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import combinations, count
 
 from strandline.algebra.plan import At, Change, Negate, Plan, Scan, State, UnionAll, children, map_scans, scans
 
@@ -67,6 +67,38 @@ def _telescoped(plan: Plan, relation: str, at: int, delta: Change) -> Plan:
         if place == at:
             return replace(scan, operand=delta)
         return replace(scan, operand=At(relation, delta.after if place < at else delta.upto))
+
+    return map_scans(plan, bound)
+
+
+def substitute_now(term: Term, changes: Mapping[str, Change]) -> Sum:
+    """What *changes*, made at once, did to *term*, where relations can only be read as they are after them.
+
+    ``T[before] = T[after] - T<changes>[after]``. With a single occurrence of a single relation, this is *term* with
+    the delta in its place. Several occurrences, of one relation or of several, may be delta at once, and what two
+    terms have in common is taken off again: inclusion and exclusion. Occurrences that stand as deltas already stay.
+    """
+    if _has_union(term.plan):
+        raise ValueError("a term holds no union; differentiate it into a sum of terms first")
+    open_places = [
+        place
+        for place, scan in enumerate(scans(term.plan))
+        if isinstance(scan.operand, At) and scan.operand.relation in changes
+    ]
+    return tuple(
+        Term(_with_deltas(term.plan, chosen, changes), term.sign if size % 2 else -term.sign)
+        for size in range(1, len(open_places) + 1)
+        for chosen in combinations(open_places, size)
+    )
+
+
+def _with_deltas(plan: Plan, chosen: Collection[int], changes: Mapping[str, Change]) -> Plan:
+    seen = count()
+
+    def bound(scan: Scan) -> Scan:
+        if next(seen) not in chosen or not isinstance(scan.operand, At):
+            return scan
+        return replace(scan, operand=changes[scan.operand.relation])
 
     return map_scans(plan, bound)
 

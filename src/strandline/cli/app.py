@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from strandline.cli import demo, init, inspecting, refreshing, sources
+from strandline.cli import demo, init, inspecting, refreshing, simulating, sources
 from strandline.cli.context import Context
 from strandline.cli.help import examples
 
@@ -59,3 +59,4 @@ demo.add_to(app)
 refreshing.add_to(app)
 inspecting.add_to(app)
 sources.add_to(app)
+simulating.add_to(app)

@@ -89,8 +89,7 @@ class FromClause:
             cte = self.ctes.get(node.name.lower())
             if cte is None:
                 raise Uncovered("GENERATOR")
-            plan = self.compiler.plan(cte.tree, cte.ctes)
-            self._add_derived(plan, node.alias or node.name, column_aliases(node) or cte.columns)
+            self._add_derived(self.compiler.cte_plan(cte), node.alias or node.name, column_aliases(node) or cte.columns)
             return
         prefix = self.compiler.alias(node.alias or relation.name.split(".")[-1])
         scan = Scan(At(relation.name), prefix, relation.columns, relation.key)

@@ -24,6 +24,7 @@ from strandline.sql.from_clause import FromClause, is_generator, made_rows
 from strandline.sql.functions import is_aggregate, loose_aggregates
 from strandline.sql.grouping import Grouping, Groups
 from strandline.sql.names import places, quoted
+from strandline.sql.pushdown import with_conditions_inside
 from strandline.sql.references import Reference
 from strandline.sql.relations import Analyser, Relation, empty_select
 from strandline.sql.render import scalar_sql
@@ -65,13 +66,14 @@ class SelectCompiler:
         self._hidden: dict[str, Block] = {}
         self._aliases: set[str] = set()
         self._loose_inside = False
+        self._cte_shapes: dict[int, Shape] = {}
 
     def blocks(self, name: str, columns: Schema) -> tuple[tuple[Block, ...], tuple[str, ...]]:
         """All blocks of the query, the last called *name* and with *columns*; and which of these are loose."""
         shape = self._shape(self.query.tree, {})
         own = self._named_block(shape, name, columns)
         loose = tuple(c.name for place, c in enumerate(columns) if self._loose_inside or place in shape.loose)
-        return (*self._hidden.values(), own), loose
+        return with_conditions_inside((*self._hidden.values(), own), BLOCK_PREFIX), loose
 
     def _named_block(self, shape: Shape, name: str, columns: Schema) -> Block:
         if shape.partials is not None:
@@ -96,6 +98,13 @@ class SelectCompiler:
             only(tree, "this", "alias", "with_")
             return self.plan(tree.this, self.with_ctes(tree, ctes))
         return self._rows(self._shape(tree, ctes))
+
+    def cte_plan(self, cte: Cte) -> Plan:
+        """The rows of a common table expression; one with a block of its own has it once, however often it is read."""
+        shape = self._cte_shapes.get(id(cte.tree)) or self._shape(cte.tree, cte.ctes)
+        if not shape.linear and shape.in_place is None:
+            self._cte_shapes[id(cte.tree)] = shape
+        return self._rows(shape)
 
     def alias(self, wanted: str) -> str:
         """*wanted*, or a name like it that no scan of this query has yet."""
