@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import sys
 
-from bench import capture, copy, noop, refresh
+from bench import capture, copy, differential, noop, refresh
 
-BENCHMARKS = {"refresh": refresh.run, "noop": noop.run, "capture": capture.run, "copy": copy.run}
+BENCHMARKS = {
+    "refresh": refresh.run,
+    "noop": noop.run,
+    "capture": capture.run,
+    "copy": copy.run,
+    "differential": differential.run,
+}
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or list(BENCHMARKS)

@@ -59,6 +59,10 @@ class SourceError(StrandlineError):
     """A source cannot be reached, or does not offer what is asked of it."""
 
 
+class DifferentialError(StrandlineError):
+    """Two snapshots cannot be compared, or not in the way that is asked for."""
+
+
 class CatalogError(StrandlineError):
     """The control catalog cannot be used, or refuses a change."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Invoke, parsed, without_java
 
-COMMANDS = ("init", "demo", "plan", "refresh", "explain", "status", "verify", "history", "simulate")
+COMMANDS = ("init", "demo", "plan", "refresh", "explain", "status", "verify", "history", "simulate", "diff")
 IN_A_PROJECT = (("plan",), ("refresh",), ("explain",), ("status",), ("verify",), ("history", "v"))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from strandline.cli import demo, init, inspecting, refreshing, simulating, sources
+from strandline.cli import comparing, demo, init, inspecting, refreshing, simulating, sources
 from strandline.cli.context import Context
 from strandline.cli.help import examples
 
@@ -60,3 +60,4 @@ refreshing.add_to(app)
 inspecting.add_to(app)
 sources.add_to(app)
 simulating.add_to(app)
+comparing.add_to(app)

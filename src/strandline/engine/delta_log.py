@@ -78,6 +78,10 @@ class DeltaLog:
         """The columns at *version*, or now."""
         return columns_of(self._table(version).schema().to_json())
 
+    def schema_json(self, version: int | None = None) -> str:
+        """The columns at *version*, or now, as Delta and Spark write them as JSON."""
+        return str(self._table(version).schema().to_json())
+
     def head(self) -> tuple[int, str]:
         """The newest version, and the identity of the table: another one after DROP and CREATE."""
         table = self._table()

@@ -70,17 +70,11 @@ class PinnedReads:
     def _version(self, path: str, version: int) -> DataFrame | None:
         from pyspark.sql.types import StructType
 
-        try:
-            table = DeltaTable(path, version=version, storage_options=self._options)
-        except (DeltaError, OSError):
+        found = plain_files(path, version, self._options)
+        if found is None or len(found[0]) > MOST_FILES:
             return None
-        if not _plain(table):
-            return None
-        adds = table.get_add_actions(flatten=True).column("path").to_pylist()
-        if len(adds) > MOST_FILES or any("://" in str(file) or str(file).startswith("/") for file in adds):
-            return None
-        schema = StructType.fromJson(json.loads(table.schema().to_json()))
-        files = [f"{path.rstrip('/')}/{unquote(str(file))}" for file in adds]
+        schema = StructType.fromJson(json.loads(found[1]))
+        files = found[0]
         return self._session.read.schema(schema).parquet(*files) if files else self._session.createDataFrame([], schema)
 
     def _files(self, path: str) -> DataFrame | None:
@@ -103,14 +97,29 @@ class PinnedReads:
         return self._session.createDataFrame(_usual(rows)) if rows.num_rows else None
 
 
+def plain_files(path: str, version: int, options: Mapping[str, str] | None) -> tuple[list[str], str] | None:
+    """The files of a version and its schema as JSON; None if there is more to its rows than these files hold."""
+    try:
+        table = DeltaTable(path, version=version, storage_options=dict(options or {}) or None)
+    except (DeltaError, OSError):
+        return None
+    if not _plain(table):
+        return None
+    adds = [str(file) for file in table.get_add_actions(flatten=True).column("path").to_pylist()]
+    if any("://" in file or file.startswith("/") for file in adds):
+        return None
+    return [f"{path.rstrip('/')}/{unquote(file)}" for file in adds], table.schema().to_json()
+
+
 def _usual(table: pa.Table) -> pa.Table:
     """Rows in the types of Arrow that Spark reads (delta-rs has newer ones), any value of which may be NULL."""
-    return table.cast(pa.schema([pa.field(field.name, _usual_type(field.type)) for field in table.schema]))
+    return table.cast(pa.schema([pa.field(field.name, usual_type(field.type)) for field in table.schema]))
 
 
-def _usual_type(kind: pa.DataType) -> pa.DataType:
+def usual_type(kind: pa.DataType) -> pa.DataType:
+    """The type of Arrow that Spark reads, for one that delta-rs or a file has."""
     if pa.types.is_dictionary(kind):
-        return _usual_type(kind.value_type)
+        return usual_type(kind.value_type)
     if pa.types.is_uint64(kind):
         return pa.int64()
     if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
@@ -118,11 +127,11 @@ def _usual_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
         return pa.binary()
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _usual_type(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, usual_type(field.type)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_usual_type(kind.key_type), _usual_type(kind.item_type))
+        return pa.map_(usual_type(kind.key_type), usual_type(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind):
-        return pa.list_(_usual_type(kind.value_type))
+        return pa.list_(usual_type(kind.value_type))
     return kind
 
 

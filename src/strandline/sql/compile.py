@@ -108,6 +108,8 @@ def _check_same_schema(blocks: Sequence[Block], columns: Schema, analyse: Analys
         found = analyse(render(own.reading(own.contents), lambda scan: empty_select(scan.fields)))
     except SqlError as error:
         raise Uncovered("COMPILED_FORM_DIFFERS", error.message.splitlines()[0]) from error
+    if len(found) != len(columns):
+        raise Uncovered("COMPILED_FORM_DIFFERS", "the number of columns differs")
     for was, now in zip(columns, found, strict=True):
         if (was.name, was.type) != (now.name, now.type):
             raise Uncovered(

@@ -68,8 +68,9 @@ class Decorrelator:
             if id(part) in scope.values:
                 continue
             found = predicate(part)
+            if found is None and not isinstance(part, exp.Subquery):
+                raise Uncovered("SUBQUERY", "ANY and ALL over a query")
             if found is None:
-                assert isinstance(part, exp.Subquery)
                 body, value = self._value(body, part.this, scope)
             elif found.values is None:
                 body, value = self._exists(body, found, scope)
@@ -157,6 +158,9 @@ class Decorrelator:
         grouping = Grouping(self.compiler.query, self.compiler.types, tree, inner.scope, items)
         rows, groups = grouping.groups(inner.body, self.compiler.alias)
         shown = groups.shown(items[0])
+        read = [scalar for p in groups.partials.all for scalar in (p.argument, p.where) if scalar is not None]
+        if not frozenset[str]().union(*map(columns_of, read)) <= set(names(rows.columns)):
+            raise Uncovered("SUBQUERY", "an aggregate over columns of the outer query")
         self.compiler.note_aggregates(tree.expressions)
         body, values = self._grouped(body, rows, inner.correlated, groups.partials.all)
         return body, replaced_columns(shown, values)

@@ -120,6 +120,8 @@ class FromClause:
             for cell in cells:
                 check_expression(query, cell)
             rows.append(tuple(expression(query, cell, Scope(query, ()).column) for cell in cells))
+        if len({len(row) for row in rows}) != 1:
+            raise Uncovered("CLAUSE", "rows of VALUES have different numbers of columns")
         listed = ", ".join(f"({', '.join(scalar_sql(cell, {}) for cell in row)})" for row in rows)
         columns = self.compiler.analyse(f"SELECT * FROM VALUES {listed}")
         self._add_derived(Values(tuple(rows), columns), node.alias, column_aliases(node))

@@ -6,7 +6,6 @@ before it, those are a hidden block with a table of its own.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -84,9 +83,13 @@ class SelectCompiler:
 
     def check_names(self) -> None:
         """Raise SqlError if a column name is unknown or ambiguous, as far as the query is covered."""
-        # Spark refuses the query, so any part of it may be missing.
-        with contextlib.suppress(Uncovered, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+        try:
             self._shape(self.query.tree, {})
+        except SqlError:
+            raise
+        except Exception:
+            # Spark refuses the query, so any part of it may be missing; its own error is told then.
+            return
 
     def relation(self, table: exp.Table) -> Relation | None:
         """The relation that a table name stands for; None for the name of a CTE."""

@@ -24,14 +24,32 @@ if TYPE_CHECKING:
 def set_operation(compiler: SelectCompiler, tree: exp.SetOperation, ctes: Ctes) -> Shape:
     """A set operation; ORDER BY and LIMIT of the whole stand around it."""
     only(tree, "with_", "this", "expression", "distinct", "by_name", "order", "limit", "offset")
+    if isinstance(tree, exp.Union) and not tree.args.get("by_name"):
+        union = side_by_side(compiler, [bare(compiler.plan(side, ctes)) for side in _united(tree)])
+        return distinct(union) if tree.args.get("distinct") else Shape(union)
     sides = [bare(compiler.plan(side, ctes)) for side in (tree.this, tree.expression)]
     if tree.args.get("by_name"):
         sides[1] = _by_name(sides[0], sides[1])
     if isinstance(tree, exp.Union):
-        parts = [part for side in sides for part in (side.inputs if isinstance(side, UnionAll) else (side,))]
-        union = side_by_side(compiler, parts)
+        union = side_by_side(compiler, sides)
         return distinct(union) if tree.args.get("distinct") else Shape(union)
     return _by_counts(compiler, tree, sides)
+
+
+def _united(tree: exp.Union) -> list[exp.Expr]:
+    """The sides of a union of unions; what is made distinct inside stays so, unless the whole is made distinct."""
+    found: list[exp.Expr] = []
+    waiting: list[exp.Expr] = [tree]
+    while waiting:
+        side = waiting.pop()
+        plain = isinstance(side, exp.Union) and not any(
+            side.args.get(part) for part in ("by_name", "with_", "order", "limit", "offset")
+        )
+        if side is tree or (plain and (tree.args.get("distinct") or not side.args.get("distinct"))):
+            waiting += [side.expression, side.this]
+        else:
+            found.append(side)
+    return found
 
 
 def side_by_side(compiler: SelectCompiler, sides: Sequence[Plan]) -> UnionAll:

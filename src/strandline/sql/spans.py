@@ -44,6 +44,9 @@ class _SpannedParser(SparkParser):
     def _parse_unary(self) -> Any:
         return self._spanned(super()._parse_unary)
 
+    def _parse_bitwise(self) -> Any:
+        return self._spanned(super()._parse_bitwise)
+
     def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
         return self._spanned(super()._parse_function, *args, **kwargs)
 
@@ -123,6 +126,8 @@ def parse_query(text: str, tokens: list[Token], file: str) -> exp.Query:
 def span(node: exp.Expr) -> Span:
     """Where *node* stands in the text."""
     found = node.meta.get("span")
+    if found is None and not isinstance(node, exp.Column | exp.Identifier | exp.Dot):
+        raise KeyError(f"no position is known for {node!r}")
     if found is None:
         identifiers = [i for i in node.find_all(exp.Identifier) if "start" in i.meta]
         if not identifiers:
