@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import capture, copy, differential, noop, refresh
+from bench import capture, copy, differential, noop, refresh, whips
 
 BENCHMARKS = {
     "refresh": refresh.run,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "capture": capture.run,
     "copy": copy.run,
     "differential": differential.run,
+    "whips": whips.run,
 }
 
 if __name__ == "__main__":

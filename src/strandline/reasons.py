@@ -36,6 +36,7 @@ MEANINGS: dict[str, str] = {
     "SUBQUERY": "this subquery is not maintained incrementally",
     "WINDOW_FUNCTION": "this window function is not maintained incrementally",
     "GROUPING_SETS": "these grouping sets are not maintained incrementally",
+    "HIDDEN_STATE": "what a part of the query gives is stored beside the view, or computed where it is read",
     "ORDER_DEPENDENT": "two correct computations may differ, because rows that tie come in any order",
     "LIMIT": "this LIMIT or its ORDER BY is not maintained incrementally",
     "GENERATOR": "this way of making rows of rows is not maintained incrementally; LATERAL VIEW is",

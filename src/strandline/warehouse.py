@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from strandline.algebra.block import delta_of
+from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema
 from strandline.algebra.schema import names as names_of
 from strandline.catalog import Catalog, HistoryEntry, Lease, StateEntry, StateRecord
@@ -36,7 +37,7 @@ from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
 from strandline.propagate.leaves import Advanced, advance, looked_at
-from strandline.propagate.plan import RefreshPlan, counted
+from strandline.propagate.plan import REPRESENTATIONS, RefreshPlan, counted
 from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.published import Published
@@ -406,7 +407,10 @@ class Warehouse:
         definitions.note_columns()
 
     def _explain_create(self, create: CreateView) -> str:
-        compiled = self._definitions().compile(create).compiled
+        definition = self._definitions().compile(create)
+        compiled, noted = definition.compiled, definition.options["stored"]
+        assert isinstance(noted, dict)
+        why = f"; {noted['why']}" if noted["why"] else ""
         lines = [f"{create.name} ({', '.join(f'{c.name} {c.type}' for c in compiled.columns)})"]
         if compiled.reason is not None:
             return "\n".join([*lines, f"  full [{compiled.reason.code}] {compiled.reason.text}"])
@@ -420,6 +424,7 @@ class Warehouse:
                 f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {counted(len(delta.terms), 'term')}"
             )
             lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names_of(block.stored))}")
+            lines.append(f"    as {REPRESENTATIONS[representation(block)]}{why if block.node == create.name else ''}")
         lines.extend(f"  note [{note.code}] {note.text}" for note in compiled.notes)
         return "\n".join(lines)
 
@@ -427,6 +432,7 @@ class Warehouse:
         node = self._node(name)
         rows = [(c.name, c.type) for c in node.visible]
         rows += [("", ""), ("# policy", node.policy), ("# inputs", ", ".join(node.inputs))]
+        rows += [("# stored as", node.stored_as)] if node.stored_as else []
         rows += [("# table", node.path), ("# comment", str(node.record.options.get("comment") or ""))]
         values = ", ".join(f"({literal(a)}, {literal(b)})" for a, b in rows)
         return self._engine.query(f"SELECT col1 AS col_name, col2 AS data_type FROM VALUES {values}")
@@ -469,7 +475,7 @@ class Warehouse:
         return Vdag(node_of(record, self._project.warehouse_root) for record in self._catalog.views.all())
 
     def _definitions(self) -> Definitions:
-        return Definitions(self._catalog, self._engine, self._sources)
+        return Definitions(self._catalog, self._engine, self._sources, FIXED, self._project.warehouse_root)
 
     def _pending(self) -> list[PendingView]:
         return pending_views(self._project, self._catalog)

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strandline.algebra.bag import SignedBag
-from strandline.algebra.block import Block, BlockDelta, delta_of
-from strandline.algebra.evaluate import evaluate
-from strandline.algebra.plan import At, Backing, Change, Operand, Scan
+from strandline.algebra.block import Block, BlockDelta, Method, delta_of
+from strandline.algebra.differentiate import group_by
+from strandline.algebra.evaluate import NegativeCount, evaluate
+from strandline.algebra.plan import COUNT, At, Backing, Bag, Change, Filter, GroupBy, Operand, Plan, Scan
+from strandline.algebra.scalar import Call, Col, Lit
+from strandline.algebra.schema import names
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,36 @@ def computed(blocks: Sequence[Block], leaves: Mapping[str, SignedBag]) -> Conten
 
 def read(block: Block, stored: SignedBag) -> SignedBag:
     """The visible rows of *block*, or their delta, from stored ones."""
-    return evaluate(block.reading(Scan(Backing(block.node), "", block.stored)), lambda _: stored)
+    return _evaluated(block.reading(Scan(Backing(block.node), "", block.stored)), stored)
 
 
-def refreshed(blocks: Sequence[Block], before: Contents, changes: Mapping[str, SignedBag]) -> Refresh:
+def _evaluated(plan: Plan, rows: SignedBag) -> SignedBag:
+    return evaluate(plan, lambda _: rows)
+
+
+def absorbed(block: Block, old: SignedBag, summary: SignedBag) -> SignedBag:
+    """The stored rows of *block* after a summary delta; a count below zero is an error."""
+    assert isinstance(block.contents, GroupBy)
+    scans = (Scan(Backing(block.node), "", block.stored), Scan(Bag("summary"), "", block.stored))
+    plan: Plan = group_by.absorbed(block.contents, *scans)
+    rows = evaluate(plan, lambda operand: old if isinstance(operand, Backing) else summary)
+    place = names(block.stored).index(COUNT)
+    if any(row[place] < 0 for row in rows):
+        raise NegativeCount(block.node)
+    if block.keys:
+        plan = Filter(scans[0], Call(">", (Col(COUNT), Lit(0))))
+        rows = evaluate(plan, lambda _: rows)
+    return rows
+
+
+def copies_counted(block: Block, copies: SignedBag) -> SignedBag:
+    """Copies of the rows of a counted *block* as a summary delta."""
+    return SignedBag(((*row, count), 1) for row, count in copies.items())
+
+
+def refreshed(
+    blocks: Sequence[Block], before: Contents, changes: Mapping[str, SignedBag], method: Method = "explicit"
+) -> Refresh:
     """*before* after *changes* of the leaves, block by block, each from the deltas of those below it."""
     visible, stored = dict(before.visible), dict(before.stored)
     deltas = dict(changes)
@@ -71,13 +100,25 @@ def refreshed(blocks: Sequence[Block], before: Contents, changes: Mapping[str, S
 
     for block in blocks:
         inputs = [deltas[name] for name in block.inputs if name in deltas]
-        plan = delta_of(block, deltas.keys(), insert_only=not any(delta.deleted for delta in inputs))
+        insert_only = not any(delta.deleted for delta in inputs)
+        plan = delta_of(block, deltas.keys(), insert_only=insert_only, method=method)
         if plan is None:
             continue
         delta = evaluate(plan.plan, operand_rows)
         plans[block.node] = plan
-        stored_deltas[block.node] = delta
-        stored[block.node] = stored[block.node] + delta
-        deltas[block.node] = read(block, delta)
+        old = stored[block.node]
+        match plan.form:
+            case "explicit":
+                stored[block.node] = old + delta
+            case "summary":
+                stored[block.node] = absorbed(block, old, delta)
+            case "copies":
+                stored[block.node] = absorbed(block, old, copies_counted(block, delta))
+        stored_deltas[block.node] = stored[block.node] - old
+        if plan.form == "copies":
+            scan = Scan(Bag("copies"), "", plan.plan.columns)
+            deltas[block.node] = _evaluated(block.reading_copies(scan), delta)
+        else:
+            deltas[block.node] = read(block, stored_deltas[block.node])
         visible[block.node] = visible[block.node] + deltas[block.node]
     return Refresh(Contents(visible, stored), deltas, stored_deltas, plans)

@@ -112,6 +112,13 @@ RULES: list[tuple[Plan, str, list[str]]] = [
     (Window(R, (Col("r.a"),), ()), "R", ["ω((R@post ⋉ π(ΔR)))", "-ω((R@pre ⋉ π(ΔR)))"]),
     (Window(R, (), ()), "R", ["ω(R@post)", "-ω(R@pre)"]),
     (Repeat(R, Col("r.a")), "R", ["ρ(ΔR)"]),
+    # groups without a table
+    (
+        Filter(GroupBy(R, (A,), (COUNT_OF_ROWS,)), Call(">", (Col(COUNT), Lit(1)))),
+        "R",
+        ["σ(γ((R@post ⋉ π(ΔR))))", "-σ(γ((R@pre ⋉ π(ΔR))))"],
+    ),
+    (GroupBy(R, (), (COUNT_OF_ROWS,)), "R", ["γ(R@post)", "-γ(R@pre)"]),
     # rows that are written out
     (Join((R, Values(((Lit(1),),), bigints("n"))), ()), "R", ["(ΔR ⋈ values)"]),
     (Values(((Lit(1),),), bigints("n")), "R", []),
@@ -181,9 +188,9 @@ def test_a_join_keeps_its_conditions_in_every_term() -> None:
         assert term.plan.conditions == CHAIN
 
 
-def test_an_operator_that_is_not_linear_has_no_terms() -> None:
-    with pytest.raises(TypeError, match="GroupBy does not stand in the body of a block"):
-        differentiate(GroupBy(R, (A,), (COUNT_OF_ROWS,)), {"R"})
+def test_an_operator_that_only_deltas_use_has_no_terms() -> None:
+    with pytest.raises(TypeError, match="SemiJoin does not stand in the body of a block"):
+        differentiate(SemiJoin(R, (Col("r.a"),), S), {"R"})
 
 
 GROUPED: list[tuple[Block, bool, str, str]] = [
@@ -192,13 +199,13 @@ GROUPED: list[tuple[Block, bool, str, str]] = [
         Block("v", R, (A,), (COUNT_OF_ROWS,)),
         False,
         "incremental",
-        "Merge(v.backing@pre, γ(ΔR))",
+        "Merge(v.backing@pre, σ(γ(ΔR)))",
     ),
     (
         Block("v", R, (A,), (COUNT_OF_ROWS, MINIMUM)),
         True,
         "incremental",
-        "Merge(v.backing@pre, γ(ΔR))",
+        "Merge(v.backing@pre, σ(γ(ΔR)))",
     ),
     (
         Block("v", R, (A,), (COUNT_OF_ROWS, MINIMUM)),

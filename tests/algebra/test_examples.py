@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from strandline.algebra.bag import Row, SignedBag
-from strandline.algebra.block import Block, delta_of
+from strandline.algebra.block import Block, Method, delta_of
 from strandline.algebra.differentiate import differentiate, group_by
 from strandline.algebra.evaluate import NegativeCount, evaluate
 from strandline.algebra.plan import (
@@ -30,6 +30,7 @@ from strandline.algebra.plan import (
     Project,
     Scan,
 )
+from strandline.algebra.representation import counted, representation
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, equality
 from strandline.algebra.schema import Column
 from strandline.algebra.term import as_plan
@@ -87,6 +88,46 @@ def test_just_as_many_copies_are_deleted_as_the_delta_says(copies: int, left: li
 def test_deleting_more_copies_than_there_are_is_an_error() -> None:
     with pytest.raises(ValueError, match="negative"):
         (DUPLICATES - SignedBag([((1, "a", 1, 20), 3)])).rows()
+
+
+PLAIN = Block("V", V1)
+COUNTED = counted(PLAIN)
+FIGURE_7_5 = bag((1, "a", 1, 20, 2), (1, "b", 2, 250, 1))
+
+
+def test_a_counted_table_holds_figure_7_5_and_shows_figure_7_4() -> None:
+    contents = computed([COUNTED], {"V1": DUPLICATES})
+    assert contents.stored["V"] == FIGURE_7_5
+    assert contents.visible["V"] == DUPLICATES
+    assert (representation(PLAIN), representation(COUNTED)) == ("dup", "count")
+
+
+def test_a_counted_table_takes_insertions_in() -> None:
+    inserted = SignedBag([((1, "a", 1, 20), 1), ((2, "c", 1, 500), 2)])
+    done = refreshed([COUNTED], computed([COUNTED], {"V1": DUPLICATES}), {"V1": inserted})
+    assert done.after.stored["V"] == bag((1, "a", 1, 20, 3), (1, "b", 2, 250, 1), (2, "c", 1, 500, 2))
+    assert done.visible_deltas["V"] == inserted
+
+
+@pytest.mark.parametrize(
+    ("copies", "left"),
+    [(1, [(1, "a", 1, 20, 1), (1, "b", 2, 250, 1)]), (2, [(1, "b", 2, 250, 1)])],
+)
+def test_a_counted_row_goes_with_its_last_copy(copies: int, left: list[Row]) -> None:
+    before = computed([COUNTED], {"V1": DUPLICATES})
+    done = refreshed([COUNTED], before, {"V1": SignedBag([((1, "a", 1, 20), -copies)])})
+    assert done.after.stored["V"] == SignedBag.of(left)
+
+
+def test_a_counted_row_cannot_lose_more_copies_than_it_has() -> None:
+    with pytest.raises(NegativeCount):
+        before = computed([COUNTED], {"V1": DUPLICATES})
+        refreshed([COUNTED], before, {"V1": SignedBag([((1, "a", 1, 20), -3)])})
+
+
+def test_a_projection_over_a_counted_view_sees_all_copies() -> None:
+    orders = Block("Orders", Project(Scan(At("V"), "v", V1.fields), (bigint("orderID", Col("v.orderID")),)))
+    assert computed([COUNTED, orders], {"V1": DUPLICATES}).visible["Orders"] == bag((1,), (1,), (1,))
 
 
 # ByParts: section 5
@@ -182,6 +223,21 @@ def test_partial_recompute_gives_the_delta_of_the_whips_method() -> None:
     assert evaluate(plan, rows.__getitem__) == whips(TABLE_7_1, DELTA_V1)
 
 
+@pytest.mark.parametrize("method", ["explicit", "summary", "affected"])
+@pytest.mark.parametrize("v1", [TABLE_7_1, WITHOUT_2A])
+def test_every_method_leaves_the_same_table(method: Method, v1: SignedBag) -> None:
+    done = refreshed([BY_PARTS], computed([BY_PARTS], {"V1": v1}), {"V1": DELTA_V1}, method)
+    assert done.plans["ByParts"].form == ("summary" if method == "summary" else "explicit")
+    assert done.after == computed([BY_PARTS], {"V1": v1 + DELTA_V1})
+
+
+@pytest.mark.parametrize("method", ["explicit", "summary"])
+def test_no_method_lets_a_count_fall_below_zero(method: Method) -> None:
+    before = computed([BY_PARTS], {"V1": TABLE_7_1})
+    with pytest.raises(NegativeCount):
+        refreshed([BY_PARTS], before, {"V1": SignedBag([((9, "b", 1, 1), -2)])}, method)
+
+
 def test_a_view_above_an_aggregate() -> None:
     scan = Scan(At("ByParts"), "p", BY_PARTS.visible, BY_PARTS.visible_key)
     total = Block(
@@ -203,6 +259,14 @@ def test_a_change_without_effect_leaves_nothing_to_install() -> None:
     delta = bag((5, "c", 1, 500)) - bag((3, "c", 1, 500))
     assert summary(delta) == bag(("c", 0, 0))
     assert whips(TABLE_7_1, delta) == SignedBag()
+
+
+def test_a_group_without_effect_is_dropped_from_the_summary_delta() -> None:
+    plan = delta_of(BY_PARTS, {"V1"}, insert_only=False, method="summary")
+    assert plan is not None
+    delta = bag((5, "c", 1, 500), (6, "b", 1, 1)) - bag((3, "c", 1, 500))
+    assert evaluate(plan.plan, lambda _: delta) == bag(("b", 1, 1))
+    assert evaluate(plan.plan, lambda _: delta - bag((6, "b", 1, 1))) == SignedBag()
 
 
 def test_values_that_cancel_while_the_count_changes_have_an_effect() -> None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
+from strandline.algebra.block import Block, Method
+from strandline.algebra.representation import counted, may_count
 from strandline.algebra.schema import names
 from tests.algebra.replay import computed, refreshed
 from tests.algebra.views import History, histories
@@ -52,6 +55,42 @@ def replay(history: History) -> None:
         fresh = computed(history.blocks, leaves)
         assert contents.stored == fresh.stored
         assert contents.visible == fresh.visible
+
+
+@pytest.mark.parametrize("method", ["summary", "affected"])
+@campaign(EXAMPLES // 4)
+@given(history=histories())
+def test_every_method_for_aggregates_gives_what_recomputation_gives(method: Method, history: History) -> None:
+    contents, leaves = computed(history.blocks, history.start), dict(history.start)
+    for step in history.steps:
+        explicit = refreshed(history.blocks, contents, step)
+        done = refreshed(history.blocks, contents, step, method)
+        assert done.after == explicit.after
+        assert done.visible_deltas == explicit.visible_deltas
+        contents = done.after
+        leaves.update({name: leaves[name] + delta for name, delta in step.items()})
+        assert contents == computed(history.blocks, leaves)
+
+
+@campaign(EXAMPLES // 3)
+@given(histories())
+def test_counted_duplicates_are_seen_as_stored_ones(history: History) -> None:
+    blocks = tuple(_counted(block) for block in history.blocks)
+    plain, counts = computed(history.blocks, history.start), computed(blocks, history.start)
+    assert counts.visible == plain.visible
+    for step in history.steps:
+        of_plain, of_counts = refreshed(history.blocks, plain, step), refreshed(blocks, counts, step)
+        assert of_counts.visible_deltas == of_plain.visible_deltas
+        plain, counts = of_plain.after, of_counts.after
+        assert counts.visible == plain.visible
+        for block in blocks:
+            if block.counted:
+                stored = counts.stored[block.node]
+                assert all(times == 1 and row[-1] > 0 for row, times in stored.items())
+
+
+def _counted(block: Block) -> Block:
+    return counted(block) if may_count(block) else block
 
 
 @campaign(EXAMPLES // 4)

@@ -1,26 +1,33 @@
-"""Every way of installing a delta gives the same table, and each fails loudly on a delete without a row."""
+"""Every way of installing a delta gives the same table, and each fails loudly on a delete without a row.
+
+The tables of chapter 7 of WHIPS: rows with duplicates (section 7.3.1), counted or not, and groups (7.3.2).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from strandline import Warehouse
-from strandline.algebra.schema import Column, names
+from strandline.algebra.block import Form
+from strandline.algebra.schema import Column, Schema
 from strandline.catalog import VersionRecord
 from strandline.engine.session import Engine
+from strandline.errors import StoreError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
-from strandline.store.deltas import Delta, write_delta
-from strandline.store.install import Method, install, method_for
+from strandline.store.deltas import Delta, write_delta, write_summary
+from strandline.store.install import Installed, Method, install, method_for
 from strandline.store.node import Node
 from strandline.store.tables import make_ready
 from tests.conftest import bag
 
 pytestmark = pytest.mark.spark
+
+Rows = Sequence[tuple[object, ...]]
 
 ROWS = [(1, "a"), (1, "a"), (1, "a"), (2, "b"), (None, "n"), (3, None)]
 
@@ -32,29 +39,47 @@ class Table:
     baseline: int
     folder: Path
 
-    def delta(self, inserted: list[tuple[object, ...]], deleted: list[tuple[object, ...]]) -> Delta:
-        signed = [(row, 1) for row in inserted] + [(row, -1) for row in deleted]
-        shown = ", ".join(f"`{name}`" for name in (*names(self.node.stored), "__sign"))
-        typed = ", ".join(f"CAST(col{i + 1} AS {c.type}) AS `{c.name}`" for i, c in enumerate(self.node.stored))
-        values = ", ".join(f"({', '.join(_sql(v) for v in (*row, sign))})" for row, sign in signed)
-        sql = f"SELECT {shown} FROM (SELECT {typed}, col{len(self.node.stored) + 1} AS __sign FROM VALUES {values})"
-        return write_delta(self.engine, sql, self.node.stored, str(self.folder / "delta"))
+    def delta(self, inserted: Rows, deleted: Rows, form: Form = "explicit") -> Delta:
+        """Unit rows: of stored columns, or of a table that counts, of the columns that it counts."""
+        assert self.node.block is not None
+        columns = self.node.block.body.columns if form == "copies" else self.node.stored
+        signed = [(*row, 1) for row in inserted] + [(*row, -1) for row in deleted]
+        sql = _values(signed, (*columns, Column("__sign", "int")))
+        return write_delta(self.engine, sql, columns, str(self.folder / "delta"), form)
 
-    def contents(self, version: int) -> object:
-        return bag(self.engine.rows(f"SELECT * FROM delta.`{self.node.path}` VERSION AS OF {version}"))
+    def summary(self, rows: Rows) -> Delta:
+        return write_summary(
+            self.engine, _values(rows, self.node.stored), self.node.stored, str(self.folder / "summary")
+        )
+
+    def install(self, delta: Delta) -> Installed:
+        return install(self.engine, self.node, delta, self.baseline, "step")
+
+    def contents(self, version: int | None = None) -> object:
+        at = "" if version is None else f" VERSION AS OF {version}"
+        return bag(self.engine.rows(f"SELECT * FROM delta.`{self.node.path}`{at}"))
+
+    def seen(self, version: int) -> object:
+        return bag(self.engine.rows(self.node.select(version)))
+
+
+def _values(rows: Rows, columns: Schema) -> str:
+    typed = ", ".join(f"CAST(col{i + 1} AS {c.type}) AS `{c.name}`" for i, c in enumerate(columns))
+    values = ", ".join(f"({', '.join(_sql(v) for v in row)})" for row in rows)
+    return f"SELECT {typed} FROM VALUES {values}"
 
 
 def _sql(value: object) -> str:
     return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
-def _table(tmp_path: Path, engine: Engine, query: str) -> Iterator[Table]:
+def _table(tmp_path: Path, engine: Engine, query: str, rows: Rows = ROWS, key: str = "") -> Iterator[Table]:
     source = MemorySource("m")
-    source.create("t", (Column("k", "bigint"), Column("s", "string")))
-    source.commit("t", ROWS)
+    source.create("t", (Column("k", "bigint"), Column("s", "string")), [key] if key else [])
+    source.commit("t", rows)
     with Warehouse.open(tmp_path / "project", spark=engine.spark) as warehouse:
         warehouse.attach(source)
-        warehouse.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+        warehouse.sql(f"CREATE MATERIALIZED VIEW v {query}")
         node = warehouse._node("v")
         base = warehouse._catalog.versions.baseline(node.record.id)
         assert isinstance(base, VersionRecord)
@@ -65,13 +90,57 @@ def _table(tmp_path: Path, engine: Engine, query: str) -> Iterator[Table]:
 @pytest.fixture
 def rows(tmp_path: Path, engine: Engine) -> Iterator[Table]:
     """A table of rows with duplicates and NULLs."""
-    yield from _table(tmp_path / "rows", engine, "SELECT k, s FROM m.t")
+    yield from _table(tmp_path / "rows", engine, "AS SELECT k, s FROM m.t")
 
 
 @pytest.fixture
 def groups(tmp_path: Path, engine: Engine) -> Iterator[Table]:
     """A table of groups: k, number of rows."""
-    yield from _table(tmp_path / "groups", engine, "SELECT k, count(*) AS n FROM m.t GROUP BY k")
+    yield from _table(tmp_path / "groups", engine, "AS SELECT k, count(*) AS n FROM m.t GROUP BY k")
+
+
+@pytest.fixture
+def counted(tmp_path: Path, engine: Engine) -> Iterator[Table]:
+    """The rows of the first table, each once with the number of its copies."""
+    count = "TBLPROPERTIES ('strandline.representation' = 'count')"
+    yield from _table(tmp_path / "counted", engine, f"{count} AS SELECT k, s FROM m.t")
+
+
+@pytest.fixture
+def keyed(tmp_path: Path, engine: Engine) -> Iterator[Table]:
+    """A table of rows that have a key."""
+    yield from _table(tmp_path / "keyed", engine, "AS SELECT k, s FROM m.t", [(1, "a"), (2, "b"), (3, None)], "k")
+
+
+@pytest.fixture
+def overall(tmp_path: Path, engine: Engine) -> Iterator[Table]:
+    """A global aggregate: number of rows, sum, number of summands."""
+    yield from _table(tmp_path / "overall", engine, "AS SELECT count(*) AS n, sum(k) AS k FROM m.t")
+
+
+FIGURE_7_4 = [(1, "a"), (1, "b"), (1, "a")]
+
+
+@pytest.fixture
+def figure_7_4(tmp_path: Path, engine: Engine) -> Iterator[Table]:
+    """The rows of Figure 7.4, but for columns that are the same in all copies."""
+    yield from _table(tmp_path / "rows", engine, "AS SELECT k, s FROM m.t", FIGURE_7_4)
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge"])
+def test_one_copy_of_two_goes_or_both_and_three_are_an_error(
+    figure_7_4: Table, monkeypatch: pytest.MonkeyPatch, method: Method
+) -> None:
+    force(monkeypatch, method)
+    one = figure_7_4.install(figure_7_4.delta([], [(1, "a")]))
+    assert figure_7_4.contents(one.version) == bag([(1, "a"), (1, "b")])
+    make_ready(figure_7_4.engine, figure_7_4.node, figure_7_4.baseline, "next")
+    both = figure_7_4.install(figure_7_4.delta([], [(1, "a")] * 2))
+    assert figure_7_4.contents(both.version) == bag([(1, "b")])
+    make_ready(figure_7_4.engine, figure_7_4.node, figure_7_4.baseline, "next")
+    with pytest.raises(Exception, match="DELETE_WITHOUT_ROW"):
+        figure_7_4.install(figure_7_4.delta([], [(1, "a")] * 3))
+    assert figure_7_4.contents() == bag(FIGURE_7_4)
 
 
 def force(monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
@@ -122,6 +191,115 @@ def test_insertions_are_appended(rows: Table) -> None:
     assert rows.contents(done.version) == bag([*ROWS, (1, "a"), (6, "f")])
 
 
+# Counted duplicates: WHIPS, Figure 7.5 and what follows it
+
+
+COUNTED = [(1, "a", 3), (2, "b", 1), (None, "n", 1), (3, None, 1)]
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge"])
+def test_insertions_meet_rows_that_are_there_and_rows_go_at_count_zero(
+    counted: Table, monkeypatch: pytest.MonkeyPatch, method: Method
+) -> None:
+    assert counted.contents(counted.baseline) == bag(COUNTED)
+    assert counted.seen(counted.baseline) == bag(ROWS)
+    force(monkeypatch, method)
+    came = [(2, "b"), (9, None), (9, None)]
+    done = counted.install(counted.delta(came, [(1, "a"), (1, "a"), (None, "n")], "copies"))
+    assert (done.method, done.inserted, done.deleted) == (method, 3, 3)
+    assert counted.contents(done.version) == bag([(1, "a", 1), (2, "b", 2), (3, None, 1), (9, None, 2)])
+    assert counted.seen(done.version) == bag([(1, "a"), (2, "b"), (2, "b"), (3, None), (9, None), (9, None)])
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge"])
+def test_a_count_below_zero_fails_and_changes_nothing(
+    counted: Table, monkeypatch: pytest.MonkeyPatch, method: Method
+) -> None:
+    force(monkeypatch, method)
+    for deleted in ([(7, "x")], [(1, "a")] * 4, [(None, None)]):
+        with pytest.raises(Exception, match="DELETE_WITHOUT_ROW"):
+            counted.install(counted.delta([(5, "new")], deleted, "copies"))
+    assert counted.contents() == bag(COUNTED)
+
+
+def test_insertions_into_a_counted_table_are_not_appended(counted: Table) -> None:
+    done = counted.install(counted.delta([(1, "a"), (6, "f")], [], "copies"))
+    assert done.method == "overwrite"
+    assert counted.contents(done.version) == bag([(1, "a", 4), *COUNTED[1:], (6, "f", 1)])
+
+
+# Rows with a key
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge", "delete+append"])
+def test_rows_with_a_key_are_updated_in_place(keyed: Table, monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
+    force(monkeypatch, method)
+    done = keyed.install(keyed.delta([(1, "new"), (3, "c"), (4, "d")], [(1, "a"), (3, None), (2, "b")]))
+    assert (done.inserted, done.deleted) == (3, 3)
+    assert keyed.contents(done.version) == bag([(1, "new"), (3, "c"), (4, "d")])
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge", "delete+append"])
+def test_a_key_that_is_not_there_cannot_go_or_be_updated(
+    keyed: Table, monkeypatch: pytest.MonkeyPatch, method: Method
+) -> None:
+    force(monkeypatch, method)
+    updates: list[tuple[Rows, Rows]] = [([], [(7, "x")]), ([(7, "y")], [(7, "x")])]
+    for inserted, deleted in updates:
+        with pytest.raises(Exception, match="DELETE_WITHOUT_ROW"):
+            keyed.install(keyed.delta(inserted, deleted))
+
+
+def test_a_key_that_is_not_one_is_told(keyed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    keyed.engine.run(f"INSERT INTO delta.`{keyed.node.path}` VALUES (1, 'again')")
+    force(monkeypatch, "merge")
+    with pytest.raises(StoreError, match="the key is not one") as error:
+        keyed.install(keyed.delta([(1, "new")], [(1, "a")]))
+    assert error.value.code == "DELETE_WITHOUT_ROW"
+
+
+# Summary deltas
+
+
+GROUPS = [(1, 3), (2, 1), (None, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge"])
+def test_a_summary_delta_adds_to_groups_removes_them_at_zero_and_makes_new_ones(
+    groups: Table, monkeypatch: pytest.MonkeyPatch, method: Method
+) -> None:
+    force(monkeypatch, method)
+    done = groups.install(groups.summary([(1, -1), (None, 4), (2, -1), (8, 1)]))
+    assert groups.contents(done.version) == bag([(1, 2), (None, 5), (3, 1), (8, 1)])
+    if method == "merge":
+        assert (done.inserted, done.deleted) == (3, 3)
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge"])
+def test_a_group_cannot_have_fewer_than_no_rows(groups: Table, monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
+    force(monkeypatch, method)
+    for change in ((2, -2), (7, -1)):
+        with pytest.raises(Exception, match="NEGATIVE_COUNT"):
+            groups.install(groups.summary([change, (1, 1)]))
+    assert groups.contents() == bag(GROUPS)
+
+
+@pytest.mark.parametrize("method", ["overwrite", "merge"])
+def test_a_global_aggregate_keeps_its_row(overall: Table, monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
+    force(monkeypatch, method)
+    places = [c.name for c in overall.node.stored]
+    before = overall.engine.rows(f"SELECT * FROM delta.`{overall.node.path}`")[0]
+    done = overall.install(overall.summary([tuple(-value for value in before)]))
+    assert overall.contents(done.version) == bag([(0,) * len(places)])
+    assert overall.seen(done.version) == bag([(0, None)])
+
+
+def test_nothing_is_written_for_a_summary_delta_without_rows(groups: Table) -> None:
+    empty = f"SELECT * FROM ({_values([(1, 1)], groups.node.stored)}) WHERE false"
+    delta = write_summary(groups.engine, empty, groups.node.stored, str(groups.folder / "none"))
+    assert groups.install(delta) == Installed("none", groups.baseline, 0, 0)
+
+
 def test_the_way_follows_from_delta_and_table(rows: Table, groups: Table) -> None:
     few, many = Delta("", 3, 3), Delta("", 5000, 5000)
     assert method_for(rows.node, Delta("", 0, 0), 10) == "none"
@@ -131,6 +309,9 @@ def test_the_way_follows_from_delta_and_table(rows: Table, groups: Table) -> Non
     assert method_for(groups.node, few, 10**6) == "delete+append"
     assert method_for(groups.node, many, 10**6) == "merge"
     assert method_for(groups.node, few, None) == "delete+append"
+    assert method_for(groups.node, Delta("", 3, 0, "summary"), 10) == "merge"
+    assert method_for(rows.node, Delta("", 3, 0, "copies"), 10) == "overwrite"
+    assert method_for(rows.node, Delta("", 3, 0, "copies"), 10**6) == "merge"
 
 
 def test_what_somebody_else_wrote_is_undone_before_a_step(rows: Table) -> None:

@@ -9,12 +9,13 @@ visible ones.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from strandline.algebra.differentiate import differentiate, group_by, monotone, sections, strategies
 from strandline.algebra.ordered import Ordered
 from strandline.algebra.plan import (
+    COUNT,
     Filter,
     GroupBy,
     Net,
@@ -27,12 +28,19 @@ from strandline.algebra.plan import (
     key,
     relations,
 )
-from strandline.algebra.scalar import Scalar
+from strandline.algebra.scalar import Col, Scalar
 from strandline.algebra.schema import Schema
 from strandline.algebra.term import Sum, as_plan
 
 Strategy = Literal["none", "incremental", "affected", "full"]
 """How a view is brought up to date; of several operators the weakest counts, from left to right."""
+
+Method = Literal["explicit", "summary", "affected"]
+"""How the changes of an aggregate are computed (WHIPS, 7.3): as deletions and insertions of stored rows, as a summary
+delta alone, or by computing the groups anew that are touched."""
+
+Form = Literal["explicit", "summary", "copies"]
+"""What a computed delta holds: stored rows with a sign, a summary delta, or copies of the rows of a counted table."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,12 @@ class Block:
     @property
     def grouped(self) -> bool:
         return bool(self.partials)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the body's rows are stored each once with the number of its copies (WHIPS's COUNT, not DUP)."""
+        whole = tuple(Col(column.name) for column in self.body.columns)
+        return self.times == Col(COUNT) and len(self.partials) == 1 and tuple(k.value for k in self.keys) == whole
 
     @property
     def contents(self) -> Plan:
@@ -100,6 +114,10 @@ class Block:
         chosen = chosen if self.times is None else Repeat(chosen, self.times)
         return Project(chosen, self.outputs) if self.outputs else chosen
 
+    def reading_copies(self, copies: Plan) -> Plan:
+        """The visible rows of a counted block, from rows that are not counted."""
+        return replace(self, times=None).reading(copies)
+
 
 @dataclass(frozen=True)
 class BlockDelta:
@@ -111,15 +129,22 @@ class BlockDelta:
     terms: Sum
     touched_keys: Plan | None = None
     """The keys of the groups or sections that are computed anew."""
+    form: Form = "explicit"
 
 
 def delta_of(
-    block: Block, changed: Collection[str], *, insert_only: bool, stored_keys: Scan | None = None
+    block: Block,
+    changed: Collection[str],
+    *,
+    insert_only: bool,
+    stored_keys: Scan | None = None,
+    method: Method = "explicit",
 ) -> BlockDelta | None:
     """The delta of the stored rows of *block*, or None if none of its inputs is in *changed*.
 
-    *insert_only* says that the changes contain no deletions. Where groups or sections are computed anew, their
-    keys are read twice; *stored_keys* scans them if they were stored.
+    *insert_only* says that the changes contain no deletions. Where groups or sections are computed anew, their keys are
+    read twice; *stored_keys* scans them if they were stored. A *method* that the aggregates do not allow gives way to
+    the one that they do. A counted block's delta is that of its body: counts follow when it is installed.
     """
     terms = differentiate(block.body, changed)
     body = as_plan(terms)
@@ -131,13 +156,16 @@ def delta_of(
         touched = sections.touched(block.ordered, body)
         plan = sections.affected(block.node, block.ordered, block.body, stored_keys or touched, changed)
         return BlockDelta(plan, "affected", (*below, sections.strategy(block.ordered)), terms, touched)
-    if not block.grouped:
-        return BlockDelta(Net(body), _weakest(below), below, terms)
+    if not block.grouped or block.counted:
+        form: Form = "copies" if block.counted else "explicit"
+        return BlockDelta(Net(body), _weakest(below), below, terms, form=form)
     group = GroupBy(block.body, block.keys, block.partials)
     old = group_by.backing(block.node, group)
-    if group_by.absorbs(block.partials, insert_only=insert_only):
-        plan = group_by.linear(group, body, old)
-        return BlockDelta(plan, _weakest(below), (*below, group_by.LINEAR), terms)
+    if method != "affected" and group_by.absorbs(block.partials, insert_only=insert_only):
+        operators = (*below, group_by.LINEAR)
+        if method == "summary":
+            return BlockDelta(group_by.summary(group, body), _weakest(below), operators, terms, form="summary")
+        return BlockDelta(group_by.linear(group, body, old), _weakest(below), operators, terms)
     keys = group_by.touched_keys(group, body)
     plan = group_by.affected(group, stored_keys or keys, old, changed)
     return BlockDelta(plan, "affected", (*below, group_by.AFFECTED), terms, keys)

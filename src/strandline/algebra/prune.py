@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from strandline.algebra.block import Block
 from strandline.algebra.plan import (
+    COUNT,
     Exists,
     Filter,
     Generate,
+    GroupBy,
     Join,
     OuterJoin,
     Plan,
@@ -72,6 +74,11 @@ def _pruned(plan: Plan, wanted: set[str]) -> Plan:
             below = wanted.union(*(read(value) for value in partition), *(read(o.value) for o in kept_outputs))
             pruned_child = _pruned(child, below)
             return Window(pruned_child, partition, kept_outputs) if kept_outputs else pruned_child
+        case GroupBy(child, keys, partials):
+            kept_partials = tuple(p for p in partials if p.name in wanted or p.name == COUNT)
+            values = [key.value for key in keys]
+            values += [s for p in kept_partials for s in (p.argument, p.where) if s is not None]
+            return GroupBy(_pruned(child, set[str]().union(*(read(value) for value in values))), keys, kept_partials)
         case Repeat(child, times):
             return Repeat(_pruned(child, wanted | read(times)), times)
         case Generate():

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -16,12 +16,18 @@ from sqlglot import exp
 from strandline.algebra.block import Block
 from strandline.algebra.codec import fingerprint, from_json, to_json
 from strandline.algebra.plan import At, scans
+from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, names
 from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
+from strandline.cost.model import CostModel
+from strandline.define.hidden import placed
+from strandline.define.multiplicity import multiplicity
 from strandline.define.relations import KnownRelations
+from strandline.define.storing import Multiplicity, check_settings, stored
+from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
-from strandline.errors import Origin, SqlError
-from strandline.propagate.vdag import sorted_by_inputs
+from strandline.errors import Origin, SourceError, SqlError
+from strandline.propagate.vdag import Vdag, sorted_by_inputs
 from strandline.reasons import Reason
 from strandline.sources.protocol import Source
 from strandline.sql.compile import Compiled, compile_view
@@ -80,16 +86,21 @@ class Definition:
 class Definitions:
     """The definitions of one warehouse."""
 
-    def __init__(self, catalog: Catalog, engine: Engine, sources: Mapping[str, Source]) -> None:
+    def __init__(
+        self, catalog: Catalog, engine: Engine, sources: Mapping[str, Source], cost: CostModel, root: str
+    ) -> None:
         self._catalog = catalog
         self._engine = engine
         self._sources = sources
+        self._cost = cost
+        self._root = root
 
     def compile(self, create: CreateView, defined: Mapping[str, Relation] | None = None) -> Definition:
         """What *create* defines; nothing is registered."""
         relations = KnownRelations(self._catalog, self._sources, defined)
         self._check_cycle(create, relations)
         self._check_columns(create, relations)
+        check_settings(create)
         compiled = compile_view(create.name, create.query, relations, self._engine.analyse)
         _check_clustering(create, compiled)
         if compiled.reason is not None and create.policy == "INCREMENTAL STRICT":
@@ -108,7 +119,57 @@ class Definitions:
         }
         if not compiled.blocks:
             options["uses"] = _uses(create.query, relations)
-        return Definition(create.name, create.query.sql, options, compiled, create.origin.file)
+        if compiled.blocks:
+            asked = check_settings(create).get("strandline.hidden", "auto")
+            hidden = placed(compiled.blocks, asked, self._state_of(create), self._rows, self._cost)
+            compiled = replace(compiled, blocks=hidden.blocks, notes=(*compiled.notes, *hidden.notes))
+        kept = self._representation(create)
+        found = stored(create, compiled, kept, lambda: self._multiplicity(create, compiled), self._cost)
+        options["stored"] = {"as": found.chosen, "why": found.why}
+        return Definition(create.name, create.query.sql, options, found.compiled, create.origin.file)
+
+    def _state_of(self, create: CreateView) -> Callable[[str], str | None]:
+        """Where a hidden block of the view is now, if that is settled: only another definition changes it."""
+        record = self._catalog.views.get(create.name)
+        same = record is not None and record.sql == create.query.sql
+
+        def state(block: str) -> str | None:
+            if self._catalog.views.get(block) is not None:
+                return "stored"
+            return "in place" if same else None
+
+        return state
+
+    def _rows(self, name: str) -> int | None:
+        """About how many rows a relation has now."""
+        record = self._catalog.views.get(name)
+        if record is not None:
+            log = DeltaLog(node_of(record, self._root).path, self._engine.storage_options)
+            return log.size().rows if log.exists() else None
+        source, _, table = name.partition(".")
+        if source not in self._sources or self._sources[source].copied:
+            return None
+        try:
+            return self._sources[source].size(table, self._sources[source].position(table)).rows
+        except SourceError:
+            return None
+
+    def _representation(self, create: CreateView) -> tuple[str, str] | None:
+        """How the view is stored now and why, if it is the same query: only another definition changes that."""
+        record = self._catalog.views.get(create.name)
+        if record is None or record.sql != create.query.sql:
+            return None
+        node = node_of(record, self._root)
+        if node.block is None or representation(node.block) not in ("dup", "count"):
+            return None
+        return representation(node.block), node.stored_as.partition("; ")[2]
+
+    def _multiplicity(self, create: CreateView, compiled: Compiled) -> Multiplicity | None:
+        """The rows of a new view, counted where it is filled now, from inputs that can be read and are not small."""
+        if create.with_no_data:
+            return None
+        nodes = Vdag(node_of(record, self._root) for record in self._catalog.views.all())
+        return multiplicity(self._engine, self._catalog, nodes, self._sources, compiled.blocks[-1])
 
     def register(self, definition: Definition) -> ViewRecord:
         """Add a new view, with the hidden blocks and the copies of source tables that it needs."""

@@ -21,16 +21,23 @@ def has_parquet(path: str, storage_options: Mapping[str, str] | None = None) -> 
 
 def count_signs(path: str, sign: str, storage_options: Mapping[str, str] | None = None) -> tuple[int, int]:
     """How many rows of the files at *path* have a positive *sign*, and how many a negative one."""
-    if "://" in path:
-        stored = ds.dataset("", format="parquet", filesystem=_filesystem(path, storage_options))
-    else:
-        stored = ds.dataset(path, format="parquet")
     positive = negative = 0
-    for batch in stored.to_batches(columns=[sign]):
+    for batch in _stored(path, storage_options).to_batches(columns=[sign]):
         above = pc.sum(pc.greater(batch.column(0), 0)).as_py() or 0
         positive += above
         negative += batch.num_rows - above
     return positive, negative
+
+
+def count_rows(path: str, storage_options: Mapping[str, str] | None = None) -> int:
+    """How many rows the files at *path* have."""
+    return int(_stored(path, storage_options).count_rows())
+
+
+def _stored(path: str, storage_options: Mapping[str, str] | None) -> ds.Dataset:
+    if "://" in path:
+        return ds.dataset("", format="parquet", filesystem=_filesystem(path, storage_options))
+    return ds.dataset(path, format="parquet")
 
 
 def _filesystem(path: str, storage_options: Mapping[str, str] | None) -> fs.PyFileSystem:

@@ -66,6 +66,12 @@ class Binding:
         node = self._vdag.nodes.get(relation)
         if node is None:
             return tables.stored_delta(delta.path, columns)
-        stored = Scan(Change(relation), "", node.stored)
-        visible = render(Net(node.reading(stored)), lambda _: tables.stored_delta(delta.path, node.stored))
+        if delta.form == "copies":
+            assert node.block is not None
+            scan = Scan(Change(relation), "", node.block.body.columns)
+            reading = node.block.reading_copies(scan)
+        else:
+            scan = Scan(Change(relation), "", node.stored)
+            reading = node.reading(scan)
+        visible = render(Net(reading), lambda _: tables.stored_delta(delta.path, scan.fields))
         return f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({visible})"

@@ -26,10 +26,11 @@ from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.planner import DEFINITION
 from strandline.propagate.progress import Event, Watcher, nobody
+from strandline.propagate.relevance import relevant
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.sql.render import render
 from strandline.store import layout
-from strandline.store.deltas import Delta, write_delta
+from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import install
 from strandline.store.node import Node
 from strandline.store.tables import committed_version, fill, make_ready
@@ -206,11 +207,13 @@ class _Run:
             return self._compute_copy(node, plan, path)
         assert node.block is not None
         deltas = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
-        changed = [name for name in plan.changed if deltas[name].rows]
         rows_in = sum(delta.rows for delta in deltas.values())
         bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {"keys": f"{path}-keys"})
-        delta = delta_of(node.block, changed, insert_only=plan.insert_only)
-        nothing = {"path": "", "inserted": 0, "deleted": 0, "rows_in": rows_in}
+        matter = relevant(self._context.engine, self._context.binding, bound, deltas)
+        changed = matter.changed
+        delta = delta_of(node.block, changed, insert_only=plan.insert_only, method=plan.method)
+        read = {"rows_in": rows_in, "irrelevant": matter.dropped}
+        nothing = {"path": "", "inserted": 0, "deleted": 0, **read}
         if delta is None:
             return nothing
         apart = node.block.told_apart_by
@@ -221,10 +224,15 @@ class _Run:
             if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
                 return nothing
             stored = Scan(Bag("keys"), "", columns)
-            delta = delta_of(node.block, changed, insert_only=plan.insert_only, stored_keys=stored)
+            delta = delta_of(node.block, changed, insert_only=plan.insert_only, stored_keys=stored, method=plan.method)
             assert delta is not None
-        sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=True)
-        return {**_noted(write_delta(self._context.engine, sql, node.stored, path)), "rows_in": rows_in}
+        summed = delta.form == "summary"
+        sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=not summed)
+        if summed:
+            written = write_summary(self._context.engine, sql, node.stored, path)
+        else:
+            written = write_delta(self._context.engine, sql, delta.plan.columns, path, delta.form)
+        return {**_noted(written), **read}
 
     def _compute_copy(self, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
         source, table = node.name.split(".", 1)
@@ -246,12 +254,13 @@ class _Run:
         delta = self._deltas[(node.name, key_of(node.pin(plan.baseline)))]
         version = committed_version(self._context.engine, node, plan.baseline, step.id) if resumed else None
         method = "recovered"
+        counts = {"inserted": delta.inserted, "deleted": delta.deleted}
         if version is None:
             if delta.rows:
                 make_ready(self._context.engine, node, plan.baseline, step.id)
             installed = install(self._context.engine, node, delta, plan.baseline, step.id)
             method, version = installed.method, installed.version
-        counts = {"inserted": delta.inserted, "deleted": delta.deleted}
+            counts = {"inserted": installed.inserted, "deleted": installed.deleted}
         return {"version": version, "install": method, **counts}, self._new_version(node, plan, version)
 
     def _recompute(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion]:
@@ -336,6 +345,7 @@ class _Run:
         if report is not None:
             report.seconds += result.get("seconds", 0.0)
             report.rows_in = result.get("rows_in", report.rows_in)
+            report.rows_irrelevant = result.get("irrelevant", report.rows_irrelevant)
             if step.kind in ("load", "install", "recompute"):
                 report.install = result["install"]
                 report.rows_inserted, report.rows_deleted = result["inserted"], result["deleted"]
@@ -376,11 +386,11 @@ def _captured(source: str) -> str:
 
 
 def _noted(delta: Delta) -> dict[str, Any]:
-    return {"path": delta.path, "inserted": delta.inserted, "deleted": delta.deleted}
+    return {"path": delta.path, "inserted": delta.inserted, "deleted": delta.deleted, "form": delta.form}
 
 
 def _delta(result: Mapping[str, Any]) -> Delta:
-    return Delta(result["path"], result["inserted"], result["deleted"])
+    return Delta(result["path"], result["inserted"], result["deleted"], result.get("form", "explicit"))
 
 
 def _detail(result: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from strandline.algebra.block import Strategy
+from strandline.algebra.block import Method, Strategy
 from strandline.catalog import Json
 from strandline.reasons import Reason
 from strandline.sources.protocol import Position
@@ -73,6 +73,11 @@ class NodePlan:
     cost_full: float | None = None
     blocked: bool = False
     """The node cannot be refreshed now, for *reason*, and keeps its last state."""
+    representation: str = ""
+    representation_reason: str = ""
+    method: Method = "explicit"
+    method_reason: str = ""
+    """Of an aggregate: why its changes are computed by *method*."""
 
 
 @dataclass(frozen=True)
@@ -137,12 +142,31 @@ class RefreshPlan:
         return "\n".join(lines)
 
 
+REPRESENTATIONS = {
+    "groups": "one row a group, with partial aggregates",
+    "keyed": "rows with a key, updated in place",
+    "dup": "rows, duplicates as rows (DUP)",
+    "count": "each row once, with the number of its copies (COUNT)",
+}
+
+METHODS: Mapping[Method, str] = {
+    "explicit": "explicit deletions and insertions from a summary delta",
+    "summary": "the summary delta, merged into the table",
+    "affected": "the groups that changed, computed anew",
+}
+
+
 def _explained(node: NodePlan) -> list[str]:
     label = f"{node.name} (hidden)" if node.hidden else node.name
     strategy = "keeps its last state" if node.blocked else node.strategy
     lines = [f"{label}: {strategy} [{node.reason.code}] {node.reason.text}"]
     if node.operators:
         lines.append(f"    operators: {', '.join(node.operators)}; {counted(node.terms, 'term')}")
+    if node.representation:
+        why = f"; {node.representation_reason}" if node.representation_reason else ""
+        lines.append(f"    stored as: {REPRESENTATIONS[node.representation]}{why}")
+    if node.method_reason:
+        lines.append(f"    method: {METHODS[node.method]}; {node.method_reason}")
     for relation in node.changed:
         lines.append(f"    changed: {relation}, seen up to {_short(node.pinned.get(relation))}")
     if node.cost is not None and node.cost_full is not None:

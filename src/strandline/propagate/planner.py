@@ -9,7 +9,8 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from strandline.algebra.block import delta_of
+from strandline.algebra.block import BlockDelta, delta_of
+from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
 from strandline.cost.model import CostModel, Work
@@ -17,6 +18,7 @@ from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
 from strandline.ingest.advance import CopyState, read_reason
+from strandline.propagate.methods import Choice, aggregate_method, expected_install
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
@@ -178,6 +180,8 @@ class Planner:
             base.version if base else None,
             dict(base.inputs) if base else {},
             positions,
+            representation="" if node.block is None else representation(node.block),
+            representation_reason=node.stored_as.partition("; ")[2],
         )
         if blocked is not None:
             kept = dict(base.positions) if base else {}
@@ -290,20 +294,29 @@ class Planner:
         )
         delta = delta_of(node.block, draft.changed, insert_only=insert_only)
         assert delta is not None
-        affected = delta.strategy == "affected"
+        table_rows = self._table_rows(node)
         rows = sum(self._changed_rows(name, base, leaves, planned) for name in draft.changed)
         work = Work(
             rows,
             len(delta.terms),
             sum(self._input_rows(name, leaves) for name in node.inputs),
-            self._table_rows(node),
-            affected,
+            table_rows,
+            delta.strategy == "affected",
+            len(node.block.partials),
+            expected_install(node.block, table_rows, insert_only=insert_only),
         )
-        cost, cost_full = self._cost.incremental(work), self._cost.full(work)
+        chosen = Choice("explicit", "", self._cost.incremental(work))
+        if node.block.grouped and delta.form == "explicit" and delta.touched_keys is None:
+            chosen = aggregate_method(node, work, self._cost, self._vdag.dependants(node.name))
+            delta = delta_of(node.block, draft.changed, insert_only=insert_only, method=chosen.method)
+            assert delta is not None
+        cost, cost_full = chosen.cost, self._cost.full(work)
         found = replace(
             draft,
             strategy=delta.strategy,
-            reason=Reason(_AFFECTED.get(delta.operators[-1], "KEYS_AFFECTED") if affected else "CHANGES"),
+            reason=_delta_reason(delta, chosen),
+            method=chosen.method,
+            method_reason=chosen.why,
             insert_only=insert_only,
             operators=delta.operators,
             terms=len(delta.terms),
@@ -313,7 +326,7 @@ class Planner:
         )
         if node.policy == "AUTO" and cost_full < MARGIN * cost:
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
-            return replace(found, strategy="full", reason=Reason("COST", detail))
+            return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         return found
 
     def _only_inserts(self, below: NodePlan, base: VersionRecord) -> bool:
@@ -327,7 +340,10 @@ class Planner:
 
     def _grouped(self, name: str) -> bool:
         node = self._vdag.nodes[name]
-        return not node.copied and (node.block is None or node.block.grouped or node.block.ordered is not None)
+        if node.copied:
+            return False
+        block = node.block
+        return block is None or block.ordered is not None or (block.grouped and not block.counted)
 
     def _changed_rows(
         self, name: str, base: VersionRecord, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan]
@@ -410,6 +426,13 @@ class Planner:
 
 DEFINITION = "@definition"
 """Among the inputs of a version, under a name that no relation has: the fingerprint of its definition then."""
+
+
+def _delta_reason(delta: BlockDelta, chosen: Choice) -> Reason:
+    if delta.strategy != "affected":
+        return Reason("CHANGES")
+    code = _AFFECTED.get(delta.operators[-1], "KEYS_AFFECTED")
+    return Reason(code, chosen.why if chosen.method == "affected" else "")
 
 
 def _numbered(steps: list[Step], plan_id: str) -> tuple[Step, ...]:

@@ -18,6 +18,8 @@ class ViewReport:
     strategy: Strategy
     reason: Reason
     rows_in: int = 0
+    rows_irrelevant: int = 0
+    """Of these, changed rows that fail a selection on their table; counted before a join that is not small."""
     rows_inserted: int = 0
     rows_deleted: int = 0
     seconds: float = 0.0

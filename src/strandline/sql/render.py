@@ -209,7 +209,8 @@ class _Renderer:
         for partial in plan.partials:
             before = old.columns[partial.name]
             items.append(f"{before} AS {quoted('old ' + partial.name)}")
-            items.append(f"{_merged(partial, before)} AS {quoted('new ' + partial.name)}")
+            after = merged_partial(partial, before, f"s.{quoted(partial.name)}")
+            items.append(f"{after} AS {quoted('new ' + partial.name)}")
         joined = f"SELECT {', '.join(items)}\nFROM ({summary.sql}) AS s LEFT JOIN {old.sql} ON {on}"
         new_count, old_count = quoted("new " + COUNT), quoted("old " + COUNT)
         chosen = [quoted(k) for k in plan.keys]
@@ -391,8 +392,8 @@ def _signed_partial(partial: Partial, source: _Source) -> str:
     raise ValueError(f"aggregate {partial.name} cannot be computed from a delta")
 
 
-def _merged(partial: Partial, before: str) -> str:
-    change = f"s.{quoted(partial.name)}"
+def merged_partial(partial: Partial, before: str, change: str) -> str:
+    """A stored partial aggregate after a change of it, which a summary delta says."""
     if partial.invertible:
         return f"CAST(coalesce({before}, 0) + {change} AS {partial.column.type})"
     chosen = "least" if partial.kind == "min" else "greatest"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strandline.algebra.block import Form
 from strandline.algebra.schema import Schema, names
-from strandline.engine.files import count_signs
+from strandline.engine.files import count_rows, count_signs
 from strandline.engine.session import Engine
 from strandline.sql.names import quoted_list
 from strandline.sql.render import SIGN
@@ -13,19 +14,30 @@ from strandline.sql.render import SIGN
 
 @dataclass(frozen=True)
 class Delta:
-    """A stored delta of a node: where its unit rows are, and what was counted when it was written."""
+    """A stored delta of a node: where its rows are, what was counted when it was written, and what they are.
+
+    They are unit rows; but a summary delta has one row for each group, and all of them count as inserted.
+    """
 
     path: str
     inserted: int
     deleted: int
+    form: Form = "explicit"
 
     @property
     def rows(self) -> int:
         return self.inserted + self.deleted
 
 
-def write_delta(engine: Engine, sql: str, columns: Schema, path: str) -> Delta:
+def write_delta(engine: Engine, sql: str, columns: Schema, path: str, form: Form = "explicit") -> Delta:
     """Store the unit rows of *sql* at *path* and count them."""
     if not engine.write_parquet(f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({sql})", path):
-        return Delta(path, 0, 0)
-    return Delta(path, *count_signs(path, SIGN, engine.storage_options))
+        return Delta(path, 0, 0, form)
+    return Delta(path, *count_signs(path, SIGN, engine.storage_options), form)
+
+
+def write_summary(engine: Engine, sql: str, columns: Schema, path: str) -> Delta:
+    """Store the groups of the summary delta *sql* at *path* and count them."""
+    if not engine.write_parquet(f"SELECT {quoted_list(names(columns))} FROM ({sql})", path):
+        return Delta(path, 0, 0, "summary")
+    return Delta(path, count_rows(path, engine.storage_options), 0, "summary")

@@ -1,23 +1,28 @@
 """Installing a delta: the stored unit rows of a step become a new version of a node's table.
 
 Four ways, whichever fits: append what is only inserted; overwrite a tiny table; delete by key and append; MERGE. Each
-is set-oriented, and each fails loudly where a row that is to be deleted is not there.
+is set-oriented, and each fails loudly where a row that is to be deleted is not there. Where rows have a key, those that
+are deleted and inserted again with other values are updated in place.
+
+A summary delta, and copies of rows for a table that counts them, are never appended: they may meet rows that are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from strandline.algebra.schema import Column, names
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
-from strandline.sql.names import literal, quoted, quoted_list
+from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
+from strandline.store import summary
 from strandline.store.deltas import Delta
+from strandline.store.matching import BOUNDED, bounds, constant, missing_row, same
 from strandline.store.node import Node
 
 Method = Literal["none", "append", "overwrite", "delete+append", "merge"]
@@ -28,28 +33,28 @@ TINY_ROWS = 100_000
 FEW_KEYS = 500
 """Up to here keys are deleted by a list of literals, which lets Delta skip files."""
 
-MISSING_ROW = "[DELETE_WITHOUT_ROW]"
-
-_BOUNDED = ("tinyint", "smallint", "int", "bigint", "date", "string")
-
 
 @dataclass(frozen=True)
 class Installed:
-    """What an install did."""
+    """What an install did, with the rows of the table that it inserted and deleted, an update counting as both."""
 
     method: Method
     version: int
+    inserted: int
+    deleted: int
 
 
 def method_for(node: Node, delta: Delta, table_rows: int | None) -> Method:
     """How *delta* is to be installed into a table of *table_rows* rows."""
     if delta.rows == 0:
         return "none"
-    if delta.deleted == 0:
+    if delta.form == "summary":
+        return "merge"
+    if delta.deleted == 0 and delta.form == "explicit":
         return "append"
     if table_rows is not None and table_rows <= TINY_ROWS:
         return "overwrite"
-    if _literal_key(node) is not None and delta.deleted <= FEW_KEYS:
+    if delta.form == "explicit" and _literal_key(node) is not None and delta.deleted <= FEW_KEYS:
         return "delete+append"
     return "merge"
 
@@ -57,13 +62,15 @@ def method_for(node: Node, delta: Delta, table_rows: int | None) -> Method:
 def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: str) -> Installed:
     """Bring the node's table from version *baseline* to the next by *delta*."""
     log = DeltaLog(node.path, engine.storage_options)
-    method = method_for(node, delta, log.size(baseline).rows if delta.deleted else None)
+    appended = delta.form == "explicit" and not delta.deleted
+    method = method_for(node, delta, None if appended else log.size(baseline).rows)
     if method in ("delete+append", "merge"):
         _mark_deleted_rows(engine, node, log)
     head = log.version()
+    inserted, deleted = delta.inserted, delta.deleted
     match method:
         case "none":
-            return Installed("none", baseline)
+            return Installed("none", baseline, 0, 0)
         case "append":
             engine.write_delta(_inserted(node, delta), node.path, "append", last_commit(step_id))
         case "overwrite":
@@ -72,8 +79,27 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
             _delete_and_append(engine, node, delta, step_id)
         case "merge":
             with engine.committing(last_commit(step_id)):
-                engine.run(_merge(engine, node, delta, baseline))
-    return Installed(method, committed(log, node, head, 2 if method == "delete+append" and delta.inserted else 1))
+                counted = engine.run(_merge(engine, node, delta, baseline))
+            inserted, deleted = _merged_rows(engine, node, delta, counted)
+    version = committed(log, node, head, 2 if method == "delete+append" and delta.inserted else 1)
+    return Installed(method, version, inserted, deleted)
+
+
+def _merged_rows(engine: Engine, node: Node, delta: Delta, counted: Sequence[tuple[Any, ...]]) -> tuple[int, int]:
+    """What a MERGE inserted and deleted, by its own count; rows with a key must be just those of the delta."""
+    counts_rows = delta.form == "summary" or (delta.form == "explicit" and node.key)
+    if not counts_rows or not counted or not engine.capabilities.commit_metadata:
+        return delta.inserted, delta.deleted
+    _, updated, deleted, inserted = (int(number or 0) for number in counted[0])
+    found = (inserted + updated, deleted + updated)
+    if delta.form == "explicit" and found != (delta.inserted, delta.deleted):
+        raise StoreError(
+            "DELETE_WITHOUT_ROW",
+            f"{node.name}: {delta.deleted} rows were to be deleted and {delta.inserted} inserted by their key "
+            f"({', '.join(node.key)}), but {found[1]} and {found[0]} were; the key is not one, or somebody else "
+            "changed the table. The next refresh undoes that; refresh the view in full.",
+        )
+    return found
 
 
 def _mark_deleted_rows(engine: Engine, node: Node, log: DeltaLog) -> None:
@@ -117,12 +143,18 @@ def _deleted(node: Node, delta: Delta) -> str:
     return f"SELECT {shown} FROM parquet.{quoted(delta.path)} WHERE {SIGN} < 0"
 
 
+def _changed(node: Node, delta: Delta) -> str:
+    return f"{_deleted(node, delta)} UNION ALL {_inserted(node, delta)}"
+
+
 def _whole(node: Node, delta: Delta, baseline: int) -> str:
     """All rows after the delta."""
+    if delta.form != "explicit":
+        return summary.whole(node, summary.summary_of(node, delta), baseline)
     shown = quoted_list(names(node.stored))
     old = tables.select(node.path, baseline, node.stored)
     signed = f"SELECT *, 1 AS {SIGN} FROM ({old}) UNION ALL {tables.stored_delta(delta.path, node.stored)}"
-    missing = _raise(node, f"sum({SIGN})")
+    missing = missing_row(node, f"sum({SIGN})")
     return (
         f"SELECT {shown} FROM (SELECT {shown}, sum({SIGN}) AS __copies FROM ({signed}) GROUP BY {shown} "
         f"HAVING CASE WHEN sum({SIGN}) < 0 THEN {missing} ELSE sum({SIGN}) > 0 END) "
@@ -130,18 +162,12 @@ def _whole(node: Node, delta: Delta, baseline: int) -> str:
     )
 
 
-def _raise(node: Node, count: str) -> str:
-    """Fail; the text depends on *count*, so that no engine computes the error before it knows whether it is needed."""
-    message = f"{MISSING_ROW} {node.name}: the delta deletes a row that the table does not hold; left over: "
-    return f"CAST(raise_error({literal(message)} || CAST({count} AS STRING)) AS BOOLEAN)"
-
-
 def _literal_key(node: Node) -> Column | None:
     """The key of the table, if it is one column whose values can be written as literals."""
     if len(node.key) != 1:
         return None
     column = next(c for c in node.stored if c.name == node.key[0])
-    return column if column.type in _BOUNDED else None
+    return column if column.type in BOUNDED else None
 
 
 def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -> None:
@@ -150,7 +176,7 @@ def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -
     assert column is not None
     text = f"CAST({quoted(column.name)} AS STRING)"
     keys = [row[0] for row in engine.rows(f"SELECT DISTINCT {text} FROM ({_deleted(node, delta)})")]
-    present = [_constant(key, column) for key in keys if key is not None]
+    present = [constant(key, column) for key in keys if key is not None]
     tests = [f"{quoted(column.name)} IN ({', '.join(present)})"] if present else []
     if None in keys:
         tests.append(f"{quoted(column.name)} IS NULL")
@@ -168,28 +194,45 @@ def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -
 
 
 def _merge(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
+    if delta.form != "explicit":
+        change = summary.summary_of(node, delta)
+        return summary.merge(node, change, bounds(engine, node, change, node.key))
     if node.key:
         return _merge_keyed(engine, node, delta, node.key)
     return _merge_rows(engine, node, delta, baseline)
 
 
 def _merge_keyed(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...]) -> str:
-    """Rows by key, of a copy or the groups of an aggregate: new values, or none."""
+    """Rows by key: updated in place where one goes and one comes, else deleted or inserted.
+
+    A row that goes must be there, and one that only comes must not; either is told before anything is committed.
+    """
     shown, keys = quoted_list(names(node.stored)), quoted_list(key)
     by = [column for column in node.stored if column.name in key]
-    gone = (
-        f"SELECT {shown}, 'D' AS __op FROM ({_deleted(node, delta)}) AS d LEFT ANTI JOIN "
-        f"(SELECT {keys} FROM ({_inserted(node, delta)})) AS i ON {_same('d', 'i', by)}"
+    came = ", ".join(f"i.{quoted(name)}" for name in names(node.stored))
+    updated = (
+        f"SELECT {came}, 'U' AS __op, d.__here IS NOT NULL AS __was FROM ({_inserted(node, delta)}) AS i LEFT JOIN "
+        f"(SELECT {keys}, 1 AS __here FROM ({_deleted(node, delta)})) AS d ON {same('i', 'd', by)}"
     )
-    source = f"SELECT {shown}, 'U' AS __op FROM ({_inserted(node, delta)}) UNION ALL {gone}"
-    values = ", ".join(f"s.{quoted(name)}" for name in names(node.stored))
+    gone = (
+        f"SELECT {shown}, 'D' AS __op, true AS __was FROM ({_deleted(node, delta)}) AS d LEFT ANTI JOIN "
+        f"(SELECT {keys} FROM ({_inserted(node, delta)})) AS i ON {same('d', 'i', by)}"
+    )
+    first = node.stored[0]
+    missing = missing_row(node, f"s.{quoted(key[0])}", first.type)
+    values = ", ".join(
+        [
+            f"CASE WHEN s.__was THEN {missing} ELSE s.{quoted(first.name)} END",
+            *(f"s.{quoted(name)}" for name in names(node.stored)[1:]),
+        ]
+    )
     changed = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in names(node.stored) if name not in key)
     return (
-        f"MERGE INTO delta.{quoted(node.path)} AS t USING ({source}) AS s\n"
-        f"ON {_same('t', 's', by)}{_bounds(engine, node, delta, key)}\n"
+        f"MERGE INTO delta.{quoted(node.path)} AS t USING ({updated} UNION ALL {gone}) AS s\n"
+        f"ON {same('t', 's', by)}{bounds(engine, node, _changed(node, delta), key)}\n"
         f"WHEN MATCHED AND s.__op = 'D' THEN DELETE\n"
         f"{f'WHEN MATCHED THEN UPDATE SET {changed}' if changed else ''}\n"
-        f"WHEN NOT MATCHED AND s.__op = 'U' THEN INSERT ({shown}) VALUES ({values})"
+        f"WHEN NOT MATCHED THEN INSERT ({shown}) VALUES ({values})"
     )
 
 
@@ -201,15 +244,15 @@ def _merge_rows(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
     columns = names(node.stored)
     shown = quoted_list(columns)
     wanted = f"SELECT {shown}, count(*) AS __gone FROM ({_deleted(node, delta)}) GROUP BY {shown}"
-    bounds = _bounds(engine, node, delta, columns[:1], "t")
+    near = bounds(engine, node, _changed(node, delta), columns[:1])
     present = (
         f"SELECT {', '.join(f'w.{quoted(c)} AS {quoted(c)}' for c in columns)}, w.__gone, "
         f"count(t.__here) AS __present FROM ({wanted}) AS w LEFT JOIN "
         f"(SELECT *, 1 AS __here FROM ({tables.select(node.path, baseline, node.stored)})) AS t "
-        f"ON {_same('w', 't', node.stored)}{bounds} "
+        f"ON {same('w', 't', node.stored)}{near} "
         f"GROUP BY {', '.join(f'w.{quoted(c)}' for c in columns)}, w.__gone"
     )
-    missing = _raise(node, "__present - __gone")
+    missing = missing_row(node, "__present - __gone")
     kept = f"CASE WHEN __present < __gone THEN {missing} ELSE __present > __gone END"
     staying = (
         f"SELECT {shown}, 'I' AS __op FROM (SELECT * FROM ({present}) WHERE {kept}) "
@@ -222,38 +265,7 @@ def _merge_rows(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
     values = ", ".join(f"s.{quoted(name)}" for name in columns)
     return (
         f"MERGE INTO delta.{quoted(node.path)} AS t USING ({source}) AS s\n"
-        f"ON s.__op = 'D' AND {_same('t', 's', node.stored)}{bounds}\n"
+        f"ON s.__op = 'D' AND {same('t', 's', node.stored)}{near}\n"
         f"WHEN MATCHED THEN DELETE\n"
         f"WHEN NOT MATCHED AND s.__op = 'I' THEN INSERT ({shown}) VALUES ({values})"
     )
-
-
-def _same(left: str, right: str, columns: Iterable[Column]) -> str:
-    """Rows that are equal, NULL being equal to NULL and a map having its entries in no order."""
-    return " AND ".join(f"{_value(left, column)} <=> {_value(right, column)}" for column in columns)
-
-
-def _value(side: str, column: Column) -> str:
-    name = f"{side}.{quoted(column.name)}"
-    return f"array_sort(map_entries({name}))" if column.type.startswith("map<") else name
-
-
-def _bounds(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...], target: str = "t") -> str:
-    """Literal bounds of the first key column, so that Delta skips files that cannot match."""
-    column = next(c for c in node.stored if c.name == key[0])
-    if column.type not in _BOUNDED:
-        return ""
-    name = quoted(column.name)
-    changed = f"{_deleted(node, delta)} UNION ALL {_inserted(node, delta)}"
-    ends = f"CAST(min({name}) AS STRING), CAST(max({name}) AS STRING)"
-    low, high, nulls = engine.rows(f"SELECT {ends}, count(*) - count({name}) FROM ({changed})")[0]
-    if low is None or nulls:
-        return ""
-    return f" AND {target}.{name} BETWEEN {_constant(low, column)} AND {_constant(high, column)}"
-
-
-def _constant(value: str, column: Column) -> str:
-    """A key value, given as text because Python does not know all dates that Spark does, as a literal of its type."""
-    if column.type in ("date", "string"):
-        return literal(value) if column.type == "string" else f"DATE {literal(value)}"
-    return f"CAST({value} AS {column.type})"

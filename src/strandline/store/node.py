@@ -46,12 +46,12 @@ class Node:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Stored columns that identify a stored row and are never changed in place; empty for a bag."""
+        """Stored columns that identify a stored row; empty for a bag."""
         if self.copied:
             visible: Any = self.record.options["key"]
             stored = {column.name: s.name for column, s in zip(self.visible, self.stored, strict=True)}
             return tuple(stored[name] for name in visible)
-        return self.block.key if self.block is not None and self.block.grouped else ()
+        return self.block.key if self.block is not None else ()
 
     @property
     def log_path(self) -> str:
@@ -94,9 +94,20 @@ class Node:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The table properties that the user asked for."""
+        """The table properties that the user asked for; those of our own say how the table is made."""
         asked: Any = self.record.options.get("properties", {})
-        return dict(asked)
+        return {name: value for name, value in asked.items() if not name.lower().startswith("strandline.")}
+
+    def setting(self, name: str) -> str | None:
+        """What the user asked for by the property ``strandline.<name>``."""
+        asked: Any = self.record.options.get("properties", {})
+        return next((str(v).lower() for k, v in asked.items() if k.lower() == f"strandline.{name}"), None)
+
+    @property
+    def stored_as(self) -> str:
+        """The representation of the view's rows and why it was chosen, as noted at CREATE; empty if it was not."""
+        noted: Any = self.record.options.get("stored", {})
+        return "; ".join(text for text in (noted.get("as"), noted.get("why")) if text)
 
     def uses(self, leaf: str) -> Schema:
         """The columns of a leaf that the node reads, with the types they had when it was defined."""

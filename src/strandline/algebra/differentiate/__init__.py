@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from strandline.algebra.differentiate import exists as _exists
 from strandline.algebra.differentiate import filter as _filter
+from strandline.algebra.differentiate import groups_in_place as _groups
 from strandline.algebra.differentiate import join as _join
 from strandline.algebra.differentiate import outer_join as _outer_join
 from strandline.algebra.differentiate import project as _project
@@ -20,6 +21,7 @@ from strandline.algebra.plan import (
     Exists,
     Filter,
     Generate,
+    GroupBy,
     Join,
     OuterJoin,
     Plan,
@@ -45,13 +47,14 @@ def strategies(plan: Plan) -> tuple[str, ...]:
         Exists: _exists.STRATEGY,
         OuterJoin: _outer_join.STRATEGY,
         Window: _window.STRATEGY,
+        GroupBy: _groups.STRATEGY,
     }.get(type(plan), _scan.STRATEGY)
     return tuple(dict.fromkeys([*below, *own.split(", ")]))
 
 
 def monotone(plan: Plan) -> bool:
     """Whether a body gains rows, and loses none, when its inputs only gain rows."""
-    if isinstance(plan, OuterJoin | Window) or (isinstance(plan, Exists) and plan.negated):
+    if isinstance(plan, OuterJoin | Window | GroupBy) or (isinstance(plan, Exists) and plan.negated):
         return False
     return all(monotone(child) for child in children(plan))
 
@@ -59,7 +62,7 @@ def monotone(plan: Plan) -> bool:
 def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
     """The delta of the body of a block over the interval (pre, post].
 
-    Grouping stands on top of a block and is differentiated there (:mod:`strandline.algebra.block`).
+    Grouping on top of a block is differentiated there (:mod:`strandline.algebra.block`).
     """
     match plan:
         case Scan():
@@ -81,6 +84,8 @@ def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
             return differentiate(_outer_join.parts(plan), changed)
         case Window():
             return _window.delta(plan, differentiate(plan.input, changed), changed)
+        case GroupBy():
+            return _groups.delta(plan, differentiate(plan.input, changed), changed)
         case Repeat() | Generate():
             return _repeat.delta(plan, differentiate(plan.input, changed))
         case _:

@@ -6,6 +6,8 @@ method), so that views above can use it:
 - *linear*: a summary delta is merged with the old rows of its groups. Counts and sums can be subtracted;
   minima and maxima cannot, so with them this holds only for a delta without deletions.
 - *affected groups*: the groups that the delta touches are computed anew from the input after the change.
+
+Where nobody wants explicit changes, the summary delta alone is enough, and the table absorbs it.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ from collections.abc import Collection
 
 from strandline.algebra.plan import (
     Backing,
+    Filter,
     GroupBy,
     MergeSummary,
     Negate,
     Net,
+    Output,
     Partial,
+    PartialKind,
     Plan,
     Project,
     Scan,
     SemiJoin,
     UnionAll,
 )
-from strandline.algebra.scalar import Col
+from strandline.algebra.scalar import Call, Col, Lit
 from strandline.algebra.term import bind
 
 LINEAR = "linear"
@@ -37,10 +42,32 @@ def absorbs(partials: tuple[Partial, ...], *, insert_only: bool) -> bool:
     return all(p.invertible or (insert_only and p.kind in ("min", "max")) for p in partials)
 
 
+def summary(group: GroupBy, input_delta: Plan) -> Plan:
+    """The summary delta, without the groups for which everything comes out as it was.
+
+    A minimum or maximum stands in a summary delta only if nothing is deleted; then each group has a count above zero.
+    """
+    changes = tuple(Call("<>", (Col(p.name), Lit(0))) for p in group.partials if p.invertible)
+    return Filter(
+        GroupBy(input_delta, group.keys, group.partials, keep_empty=True),
+        changes[0] if len(changes) == 1 else Call("or", changes),
+    )
+
+
 def linear(group: GroupBy, input_delta: Plan, old: Scan) -> Plan:
     """The summary delta, merged with the stored rows before the change, which *old* scans."""
-    summary = GroupBy(input_delta, group.keys, group.partials, keep_empty=True)
-    return MergeSummary(old, summary, tuple(key.name for key in group.keys), group.partials)
+    return MergeSummary(old, summary(group, input_delta), tuple(key.name for key in group.keys), group.partials)
+
+
+def absorbed(group: GroupBy, old: Plan, change: Plan) -> GroupBy:
+    """All stored rows after a summary delta, groups with no rows or fewer among them."""
+    keys = tuple(Output(key.column, Col(key.name)) for key in group.keys)
+    return GroupBy(UnionAll((old, change)), keys, tuple(_added_up(partial) for partial in group.partials))
+
+
+def _added_up(partial: Partial) -> Partial:
+    kind: PartialKind = "sum" if partial.invertible else partial.kind
+    return Partial(partial.column, kind, Col(partial.name))
 
 
 def touched_keys(group: GroupBy, input_delta: Plan) -> Plan:

@@ -1,0 +1,61 @@
+"""How a delta is computed and installed, before it is: of aggregates, the cheapest of the ways that are allowed.
+
+The four methods are those of WHIPS, 7.3.2; recomputing in full is weighed against the best of these by the planner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from strandline.algebra.block import Block, Method
+from strandline.algebra.differentiate import monotone
+from strandline.cost.model import CostModel, Install, Work
+from strandline.store import install
+from strandline.store.node import Node
+
+MARGIN = 0.8
+"""Computing groups anew must be that much cheaper: how many rows they have is a guess."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, why it was chosen, and what it is estimated to cost."""
+
+    method: Method
+    why: str
+    cost: float
+
+
+def expected_install(block: Block, table_rows: int, *, insert_only: bool) -> Install:
+    """How a delta will be installed, as far as can be told before it is computed."""
+    if insert_only and not block.grouped and monotone(block.body):
+        return "append"
+    return "overwrite" if table_rows <= install.TINY_ROWS else "merge"
+
+
+def aggregate_method(node: Node, work: Work, cost: CostModel, above: Sequence[str]) -> Choice:
+    """The method for one refresh of *node*, which the nodes *above* read.
+
+    A summary delta does not say which groups appear or vanish, so it is no delta for views above.
+    """
+    asked = node.setting("aggregates") or "auto"
+    explicit, affected = cost.incremental(work), cost.incremental(replace(work, recomputes_groups=True))
+    absorbed = cost.absorbed(work)
+    costs = f"estimated {explicit:.2f} explicit, {absorbed:.2f} merged, {affected:.2f} anew"
+    if asked == "explicit":
+        return Choice("explicit", "as declared", explicit)
+    if asked == "affected":
+        return Choice("affected", "as declared", affected)
+    if above:
+        needed = f"{', '.join(above)} reads its changes"
+        if asked == "summary" or explicit * MARGIN <= affected:
+            return Choice("explicit", f"{needed}; {costs}", explicit)
+        return Choice("affected", f"computing the groups anew is cheaper; {costs}", affected)
+    if asked == "summary":
+        return Choice("summary", "as declared", absorbed)
+    if affected < MARGIN * min(explicit, absorbed):
+        return Choice("affected", f"computing the groups anew is cheaper; {costs}", affected)
+    if absorbed < explicit:
+        return Choice("summary", f"no view reads its changes; {costs}", absorbed)
+    return Choice("explicit", f"the cheapest; {costs}", explicit)

@@ -1,0 +1,50 @@
+"""Which changed inputs of a node have changes that matter to it, found out before anything is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strandline.algebra.plan import Change, Scan, scans
+from strandline.algebra.relevance import Selection, selections
+from strandline.engine.session import Engine
+from strandline.propagate.binding import Binding, Pins
+from strandline.sql.names import literal, quoted
+from strandline.sql.render import scalar_sql
+from strandline.store.deltas import Delta
+
+
+@dataclass(frozen=True)
+class Relevant:
+    """The inputs whose changes matter, and how many changed rows do not, as far as they were counted."""
+
+    changed: tuple[str, ...]
+    dropped: int
+
+
+def relevant(engine: Engine, binding: Binding, pins: Pins, deltas: Mapping[str, Delta]) -> Relevant:
+    """What is left of *deltas* after the local selections of a node.
+
+    It is counted only before a join of some size: over little data the join itself costs no more than the question.
+    """
+    assert pins.node.block is not None
+    body = pins.node.block.body
+    changed = [name for name, delta in deltas.items() if delta.rows]
+    selected = {name: selections(body, name) for name in changed}
+    if engine.small or sum(1 for _ in scans(body)) < 2 or not any(selected.values()):
+        return Relevant(tuple(changed), 0)
+    counts = [_counted(binding, pins, name, found) for name, found in selected.items() if found]
+    matter = {name: int(number) for name, number in engine.rows(" UNION ALL ".join(counts))}
+    dropped = sum(deltas[name].rows - number for name, number in matter.items())
+    return Relevant(tuple(name for name in changed if matter.get(name, 1)), dropped)
+
+
+def _counted(binding: Binding, pins: Pins, relation: str, found: Sequence[Selection]) -> str:
+    fields = {field.name: field for scan, _ in found for field in scan.fields}
+    rows = binding.scan(Scan(Change(relation), "", tuple(fields.values())), pins)
+    tests = []
+    for scan, conditions in found:
+        places = {c.name: quoted(f.name) for c, f in zip(scan.columns, scan.fields, strict=True)}
+        tests.append(" AND ".join(f"({scalar_sql(condition, places)})" for condition in conditions))
+    anywhere = " OR ".join(f"({test})" for test in tests)
+    return f"SELECT {literal(relation)} AS relation, count_if({anywhere}) AS rows FROM ({rows})"
