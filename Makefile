@@ -13,7 +13,7 @@ FETCHED := $(VENV)/.fetched
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-simulate campaign-differential campaign-kill campaign-writers pins clean prerequisites
+.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers pins clean prerequisites
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ campaign-views: setup ## Compare many random views, refreshed many times, with r
 
 campaign-sql: setup ## Follow a corpus of view definitions through random changes and compare with recomputation (ARGS=...)
 	@$(BIN)/python -m tests.campaign.corpus $(ARGS)
+
+campaign-tpch: setup ## Follow the 22 queries of TPC-H through changes of all tables and compare with recomputation (ARGS=...)
+	@$(BIN)/python -m tests.campaign.tpch $(ARGS)
+
+campaign-fuzz: setup ## Give parser, planner and Spark malformed and exotic SQL (ARGS=...)
+	@$(BIN)/python -m tests.campaign.fuzz $(ARGS)
 
 campaign-simulate: setup ## Run random cases through every maintenance algorithm and check the level reached (ARGS=...)
 	@$(BIN)/python -m tests.campaign.simulate $(ARGS)

@@ -307,7 +307,9 @@ def _query(draw: st.DrawFn, relations: Sequence[Relation]) -> tuple[Plan, int]:
 
 
 def _block(draw: st.DrawFn, relations: Sequence[Relation], node: str) -> tuple[Block, int]:
-    match _one_of(draw, ("plain", "group", "group", "group", "distinct")):
+    match _one_of(draw, ("plain", "group", "group", "group", "distinct", "set operation")):
+        case "set operation":
+            return _set_operation(draw, relations, node)
         case "plain":
             body, weight = _query(draw, relations)
             return _plain(draw, node, body), weight
@@ -326,6 +328,38 @@ def _plain(draw: st.DrawFn, node: str, body: Plan) -> Block:
     having = _condition(draw, columns) if _one_of(draw, (False, False, False, True)) else None
     outputs = _select(draw, body, "", 2).outputs if _one_of(draw, (False, False, False, True)) else ()
     return Block(node, body, having=having, outputs=outputs)
+
+
+def _set_operation(draw: st.DrawFn, relations: Sequence[Relation], node: str) -> tuple[Block, int]:
+    """INTERSECT or EXCEPT, of distinct rows or of all: each row with how often either side has it."""
+    width = draw(st.integers(1, 2))
+    sides, weights = [], 0
+    for number in range(2):
+        body, weight = _from_where(draw, relations)
+        columns = names(body.columns)
+        outputs = [Output(Column(f"c{i + 1}", "bigint"), _number(draw, columns)) for i in range(width)]
+        sides.append(Project(body, (*outputs, Output(Column("side", "int"), Lit(number)))))
+        weights += weight
+    keys = tuple(Output(column, Col(column.name)) for column in sides[0].columns[:-1])
+    counts = tuple(
+        Partial(Column(f"n{number}", "bigint", False), "count", None, Call("=", (Col("side"), Lit(number))))
+        for number in range(2)
+    )
+    first, second = Col("n0"), Col("n1")
+    operation = _one_of(draw, ("intersect", "except", "intersect all", "except all"))
+    having: Scalar | None = None
+    times: Scalar | None = None
+    match operation:
+        case "intersect":
+            having = Call("and", (Call(">", (first, Lit(0))), Call(">", (second, Lit(0)))))
+        case "except":
+            having = Call("and", (Call(">", (first, Lit(0))), Call("=", (second, Lit(0)))))
+        case "intersect all":
+            times = Call("case", (Call("<", (first, second)), first, second))
+        case _:
+            times = Call("-", (first, second))
+    block = Block(node, UnionAll(tuple(sides)), keys, (_count_of_rows(), *counts), having, keys, times)
+    return block, weights
 
 
 def _count_of_rows() -> Partial:

@@ -1,0 +1,1 @@
+"""A corpus of view definitions, the tables they read, and random changes of those tables."""

@@ -1,0 +1,20 @@
+"""Some definitions of the corpus through three rounds of changes; ``make campaign-sql`` follows all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from strandline.engine.session import Engine
+from tests.campaign.corpus.definitions import definitions
+from tests.campaign.corpus.following import Following
+
+
+@pytest.mark.spark
+def test_views_of_every_kind_equal_their_recomputation(tmp_path: Path, engine: Engine) -> None:
+    views = [view for view in definitions() if view.tested]
+    with Following(tmp_path, engine, seed=5, views=views) as following:
+        following.fill()
+        for change in (following.lake.change, following.lake.empty, following.lake.refill):
+            following.round(change)
