@@ -89,7 +89,6 @@ SELECT a, approx_count_distinct(b) AS n, approx_percentile(b, 0.5) AS p FROM l.r
 
 -- name: most_common
 -- strategy: affected
--- open
 SELECT a, mode(a) AS m, max(struct(b, k)) AS top FROM l.r GROUP BY a
 
 -- name: having_groups
