@@ -115,6 +115,17 @@ def test_a_full_refresh_says_why(compiled: Mapping[str, Compiled | SqlError]) ->
     }
 
 
+def test_floating_sums_are_computed_anew_if_they_are_to_be_exact(shop: Engine) -> None:
+    query = parse_select("SELECT customer, sum(CAST(amount AS DOUBLE)) AS s FROM shop.orders GROUP BY customer")
+    operators = {}
+    for exact in (False, True):
+        (block,) = compile_view("v", query, SHOP, shop.analyse, exact_floats=exact).blocks
+        delta = delta_of(block, block.inputs, insert_only=True)
+        assert delta is not None
+        operators[exact] = delta.operators
+    assert operators == {False: ("linear", "linear"), True: ("linear", "affected groups")}
+
+
 def test_a_block_of_windows_keeps_only_the_rows_that_are_read(shop: Engine) -> None:
     numbered = "SELECT *, row_number() OVER (PARTITION BY customer ORDER BY id) AS n FROM shop.orders"
     newest = compile_view("v", parse_select(f"SELECT id FROM ({numbered}) WHERE n = 1"), SHOP, shop.analyse)

@@ -18,6 +18,7 @@ from strandline.sql.statements import CreateView
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "strandline.representation": ("auto", "dup", "count"),
     "strandline.aggregates": ("auto", "explicit", "summary", "affected"),
+    "strandline.exact_floats": ("false", "true"),
     "strandline.hidden": ("auto", "stored", "in place"),
 }
 """Properties of a view that say how its table is kept."""

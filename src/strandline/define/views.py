@@ -100,8 +100,9 @@ class Definitions:
         relations = KnownRelations(self._catalog, self._sources, defined)
         self._check_cycle(create, relations)
         self._check_columns(create, relations)
-        check_settings(create)
-        compiled = compile_view(create.name, create.query, relations, self._engine.analyse)
+        settings = check_settings(create)
+        exact = settings.get("strandline.exact_floats") == "true"
+        compiled = compile_view(create.name, create.query, relations, self._engine.analyse, exact_floats=exact)
         _check_clustering(create, compiled)
         if compiled.reason is not None and create.policy == "INCREMENTAL STRICT":
             raise SqlError(
@@ -120,7 +121,7 @@ class Definitions:
         if not compiled.blocks:
             options["uses"] = _uses(create.query, relations)
         if compiled.blocks:
-            asked = check_settings(create).get("strandline.hidden", "auto")
+            asked = settings.get("strandline.hidden", "auto")
             hidden = placed(compiled.blocks, asked, self._state_of(create), self._rows, self._cost)
             compiled = replace(compiled, blocks=hidden.blocks, notes=(*compiled.notes, *hidden.notes))
         kept = self._representation(create)

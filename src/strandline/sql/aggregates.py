@@ -30,7 +30,9 @@ class Measure:
 class Partials:
     """The partial aggregates of one grouping, each stored once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, exact_floats: bool = False) -> None:
+        """With *exact_floats* floating sums are computed anew, so that they are what Spark gives, to the last digit."""
+        self._exact_floats = exact_floats
         self._found: dict[tuple[PartialKind, Scalar | None, Scalar | None], Partial] = {}
         self._add("count", None, None, "bigint", COUNT)
 
@@ -65,7 +67,7 @@ class Partials:
                 total = self._add("sum", argument, where, _sum_type(measure.argument_type))
                 quotient = ("CAST(", Col(total), " / CAST(", Col(counted), f" AS DECIMAL(20,0)) AS {measure.type})")
                 return _if_any(counted, Text(quotient))
-            case "sum" | "avg" | "mean" if measure.argument_type in ("double", "float"):
+            case "sum" | "avg" | "mean" if measure.argument_type in ("double", "float") and not self._exact_floats:
                 return self._floating(measure)
             case name if name in COUNTED and measure.argument_type == "boolean":
                 return self._of_truth(measure)

@@ -39,10 +39,12 @@ class Compiled:
     notes: tuple[Reason, ...] = ()
 
 
-def compile_view(name: str, query: Query, relations: Relations, analyse: Analyser) -> Compiled:
+def compile_view(
+    name: str, query: Query, relations: Relations, analyse: Analyser, *, exact_floats: bool = False
+) -> Compiled:
     """The definition of view *name*. Raises SqlError for a query that Spark itself would not accept."""
     read = references(query, relations)
-    compiler = SelectCompiler(query, read, analyse)
+    compiler = SelectCompiler(query, read, analyse, exact_floats=exact_floats)
     columns = _analysed(query, relations, analyse, compiler)
     _check_columns(query, columns)
     inputs = tuple(dict.fromkeys(reference.relation.name for reference in read))

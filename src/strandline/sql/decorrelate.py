@@ -155,7 +155,8 @@ class Decorrelator:
         only(tree, "expressions", "from_", "joins", "laterals", "where", "with_", "hint")
         inner = self._inner_rows(tree, outer)
         items = self.compiler.items(tree, inner.scope)
-        grouping = Grouping(self.compiler.query, self.compiler.types, tree, inner.scope, items)
+        exact = self.compiler.exact_floats
+        grouping = Grouping(self.compiler.query, self.compiler.types, tree, inner.scope, items, exact_floats=exact)
         rows, groups = grouping.groups(inner.body, self.compiler.alias)
         shown = groups.shown(items[0])
         read = [scalar for p in groups.partials.all for scalar in (p.argument, p.where) if scalar is not None]

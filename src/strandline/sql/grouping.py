@@ -128,8 +128,11 @@ class Grouping:
         scope: Scope,
         items: Sequence[SelectItem],
         later: Container[int] = (),
+        *,
+        exact_floats: bool = False,
     ) -> None:
         """*later* are parts that are compiled over the groups: window functions and subqueries."""
+        self.exact_floats = exact_floats
         self.query = query
         self.types = types
         self.scope = scope
@@ -176,7 +179,7 @@ class Grouping:
             else:
                 measures.setdefault(self._signature(call), (call, self._measure(call)))
         keys, typed = self._typed(body, [measure for _, measure in measures.values()])
-        partials = Partials()
+        partials = Partials(exact_floats=self.exact_floats)
         results: dict[str, Scalar] = {
             signature: partials.result_of(measure) for signature, measure in zip(measures, typed, strict=True)
         }

@@ -56,8 +56,11 @@ Ctes = dict[str, Cte]
 class SelectCompiler:
     """Compiles one query; hidden blocks that it needs are collected on the way."""
 
-    def __init__(self, query: Query, read: Sequence[Reference], analyse: Analyser) -> None:
+    def __init__(
+        self, query: Query, read: Sequence[Reference], analyse: Analyser, *, exact_floats: bool = False
+    ) -> None:
         self.query = query
+        self.exact_floats = exact_floats
         self.analyse = analyse
         self.order_dependence: list[str] = []
         """Why two correct computations of the query may differ."""
@@ -245,7 +248,7 @@ class SelectCompiler:
         having = tree.args.get("having")
         asked = [part for node in (*nodes, *([having.this] if having else [])) for part in asking(node)]
         later = {id(part) for part in (*calls, *asked)}
-        grouping = Grouping(self.query, self.types, tree, scope, listed, later)
+        grouping = Grouping(self.query, self.types, tree, scope, listed, later, exact_floats=self.exact_floats)
         is_distinct = tree.args.get("distinct") is not None
         if is_distinct and (tree.args["distinct"].args.get("on") or order.extra):
             raise Uncovered("CLAUSE", "DISTINCT ON, or DISTINCT ordered by what is not shown")
