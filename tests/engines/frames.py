@@ -1,0 +1,80 @@
+"""DataFrames and the SQL that is made of them, on a Connect server, in a process of its own: ``frames.py FOLDER``.
+
+Prints what it saw as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from strandline import Warehouse
+from strandline.define.frames import query_text
+from strandline.define.relations import KnownRelations
+from strandline.engine.types import columns_of
+from strandline.errors import StrandlineError
+from strandline.sql.ddl import parse_select
+from strandline.sql.references import replaced
+from tests.conftest import bag
+from tests.engines.remote_warehouse import spark
+from tests.engines.transformations import TRANSFORMATIONS
+from tests.warehouse.shop import Shop, assert_verified
+
+
+def main(folder: Path) -> dict[str, Any]:
+    shop = Shop(folder / "lakes")
+    shop.create()
+    with spark() as session, Warehouse.open(folder / "project", spark=session) as warehouse:
+        shop.declare(warehouse)
+        compared = {name: same_rows(warehouse, shop, session, name) for name in TRANSFORMATIONS}
+        return {"compared": compared, "maintained": maintained(warehouse, shop)}
+
+
+def same_rows(warehouse: Warehouse, shop: Shop, session: Any, name: str) -> str:
+    """``same``, or how a DataFrame over the tables and its SQL over the same tables differ."""
+    transformation = TRANSFORMATIONS[name]
+    relations = KnownRelations(warehouse._catalog, warehouse._sources)
+    frame = transformation(lambda table: session.read.format("delta").load(shop.path(table.split(".")[1])))
+    try:
+        text = query_text(transformation, warehouse.table, relations, warehouse._engine)
+        query = replaced(parse_select(text), relations, lambda r: f"delta.`{shop.path(r.name.split('.')[1])}`")
+        made = session.sql(query)
+        if columns_of(made.schema.json()) != columns_of(frame.schema.json()):
+            return f"{made.schema.simpleString()} for {frame.schema.simpleString()}: {text}"
+        differ = bag(made.collect()) != bag(frame.collect())
+    except StrandlineError as error:
+        return str(error)
+    return f"other rows: {text}" if differ else "same"
+
+
+def maintained(warehouse: Warehouse, shop: Shop) -> dict[str, list[str]]:
+    """The strategies by which views made of DataFrames were refreshed; each equals its query in the end."""
+    for name, transformation in TRANSFORMATIONS.items():
+        warehouse.view(name, transformation, policy="INCREMENTAL")
+    assert warehouse.view("scan", TRANSFORMATIONS["scan"], policy="INCREMENTAL") is None
+    warehouse.view("above", warehouse.table("having").filter("n > 25"), policy="INCREMENTAL")
+    strategies: dict[str, set[str]] = {}
+    for change in (shop.place_orders, shop.move):
+        change()
+        report = warehouse.refresh()
+        assert report.ok, {name: view.problem for name, view in report.views.items()}
+        for name, view in report.views.items():
+            strategies.setdefault(name, set()).add(view.strategy)
+    assert_verified(warehouse)
+    return {name: sorted(found) for name, found in strategies.items()}
+
+
+if __name__ == "__main__":
+    status = 1
+    try:
+        print(json.dumps(main(Path(sys.argv[1]))), flush=True)
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        # A Connect client waits long for a server that has stopped.
+        os._exit(status)
