@@ -20,6 +20,8 @@ from strandline.errors import StrandlineError
 from strandline.sql.ddl import parse_select
 from strandline.sql.references import replaced
 from tests.conftest import bag
+from tests.docs.markdown import ROOT, blocks
+from tests.docs.tour import carry_out
 from tests.engines.remote_warehouse import spark
 from tests.engines.transformations import TRANSFORMATIONS
 from tests.warehouse.shop import Shop, assert_verified
@@ -31,7 +33,19 @@ def main(folder: Path) -> dict[str, Any]:
     with spark() as session, Warehouse.open(folder / "project", spark=session) as warehouse:
         shop.declare(warehouse)
         compared = {name: same_rows(warehouse, shop, session, name) for name in TRANSFORMATIONS}
+        carry_out_page(session, folder)
         return {"compared": compared, "maintained": maintained(warehouse, shop)}
+
+
+def carry_out_page(session: Any, folder: Path) -> None:
+    """The programs of the page on views in Python, in a folder of their own."""
+    page = folder / "page"
+    page.mkdir()
+    os.chdir(page)
+    namespace: dict[str, Any] = {"__name__": "page", "spark": session}
+    shown = blocks(ROOT / "docs" / "dataframes.md", "python", "text")
+    carry_out(shown[next(place for place, block in enumerate(shown) if block.language == "python") :], namespace)
+    namespace["wh"].close()
 
 
 def same_rows(warehouse: Warehouse, shop: Shop, session: Any, name: str) -> str:

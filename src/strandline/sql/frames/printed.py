@@ -50,7 +50,48 @@ def identifier(name: str) -> str:
     return quoted(name)
 
 
-_SPARKS_OWN = {"LATERAL", "SETMINUS", "MINUS", "EXCLUDE", "TIMESTAMPADD", "TIMESTAMPDIFF", "USER", "INPUT", "SEARCH"}
+_SPARKS_OWN = set(
+    [
+        "AUTHORIZATION",
+        "BOTH",
+        "CHECK",
+        "CLUSTER",
+        "COLUMN",
+        "CONSTRAINT",
+        "DISTRIBUTE",
+        "ESCAPE",
+        "EXCLUDE",
+        "EXECUTE",
+        "FILTER",
+        "FOREIGN",
+        "GROUP",
+        "LATERAL",
+        "LEADING",
+        "MINUS",
+        "NATURAL",
+        "OFFSET",
+        "ONLY",
+        "ORDER",
+        "OVERLAPS",
+        "PARTITION",
+        "PRIMARY",
+        "RECURSIVE",
+        "REFERENCES",
+        "SESSION_USER",
+        "SETMINUS",
+        "SORT",
+        "SQL",
+        "TIME",
+        "TIMESTAMPADD",
+        "TIMESTAMPDIFF",
+        "TO",
+        "TRAILING",
+        "UNKNOWN",
+        "USER",
+        "WINDOW",
+        "WITHIN",
+    ]
+)
 """Words of Spark's grammar that the tokenizer takes for names."""
 
 

@@ -102,7 +102,7 @@ def listed(word: str, items: Sequence[str]) -> str:
 
 
 def _item(field: Field, name: str | None) -> str:
-    if name is None or field.column == name:
+    if name is None or field.column == name or field.sql.sql == name:
         return field.sql.sql
     return f"{field.sql.sql} AS {identifier(name)}"
 
