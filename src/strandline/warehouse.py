@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from strandline.algebra.block import delta_of
 from strandline.algebra.schema import Schema
@@ -47,7 +47,7 @@ from strandline.propagate.vdag import Vdag
 from strandline.propagate.verify import Verification, verify
 from strandline.sources.protocol import Finding, Source
 from strandline.sql import ddl
-from strandline.sql.create_text import ViewOptions, create_text
+from strandline.sql.create_text import ViewKeywords, ViewOptions, create_text
 from strandline.sql.names import literal, quoted
 from strandline.sql.references import replaced
 from strandline.sql.relations import Relation
@@ -65,6 +65,8 @@ from strandline.store.portable import check_same_engine
 
 if TYPE_CHECKING:
     from strandline.engine.session import DataFrame, SparkSession
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Warehouse:
@@ -188,6 +190,21 @@ class Warehouse:
             case DescribeView(name):
                 return self._describe(name)
 
+    @overload
+    def view(
+        self, name: str, definition: None = None, *, watcher: Watcher = nobody, **options: Unpack[ViewKeywords]
+    ) -> Callable[[_Function], _Function]: ...
+
+    @overload
+    def view(
+        self,
+        name: str,
+        definition: str | DataFrame | Callable[..., Any],
+        *,
+        watcher: Watcher = nobody,
+        **options: Unpack[ViewKeywords],
+    ) -> RefreshReport | None: ...
+
     def view(
         self,
         name: str,
@@ -201,7 +218,7 @@ class Warehouse:
         replace: bool = False,
         with_no_data: bool = False,
         watcher: Watcher = nobody,
-    ) -> Any:
+    ) -> RefreshReport | Callable[[_Function], _Function] | None:
         """Define a view in Python: register, fill and publish it as CREATE [OR REPLACE] MATERIALIZED VIEW does.
 
         *definition* is SQL text, a Spark Connect DataFrame over :meth:`table`, or a function that returns either; a
@@ -225,7 +242,7 @@ class Warehouse:
             assert isinstance(create, CreateView)
             return self._create(create, text, watcher)
 
-        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(function: _Function) -> _Function:
             define(function)
             return function
 

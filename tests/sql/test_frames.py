@@ -78,7 +78,8 @@ LATEST = Window.partitionBy("customer").orderBy(F.desc("id"))
 QUERIES: dict[str, tuple[Any, str]] = {
     "a table": (REVENUE, "SELECT revenue.region, revenue.total\nFROM revenue"),
     "columns and conditions go into one SELECT": (
-        ORDERS.filter(F.col("amount") > 10).filter(ORDERS["id"] != 3).select("id", (F.col("amount") * 2).alias("twice")),
+        ORDERS.filter(F.col("amount") > 10).filter(ORDERS["id"] != 3)
+        .select("id", (F.col("amount") * 2).alias("twice")),
         """SELECT orders.id, orders.amount * 2 AS twice
         FROM shop.orders
         WHERE orders.amount > 10 AND NOT orders.id = 3""",

@@ -20,10 +20,11 @@ PRODUCTS = "SELECT product, sum(qty) AS qty FROM lake.lines GROUP BY product"
 @pytest.mark.spark
 def test_a_view_of_sql_text_is_that_of_a_statement(warehouse: Warehouse, shop: Shop, tmp_path: Path) -> None:
     report = warehouse.view("products", PRODUCTS + ";", policy="incremental", comment="it's all", cluster_by="product")
+    assert report is not None
     assert report.views["products"].reason.code == "FIRST_FILL"
     assert (tmp_path / "project" / "views" / "products.sql").read_text(encoding="utf-8").strip() == (
         "CREATE MATERIALIZED VIEW products\n  COMMENT 'it\\'s all'\n  CLUSTER BY (`product`)\n"
-        f"  REFRESH POLICY INCREMENTAL\nAS\n{PRODUCTS}"
+        f"  REFRESH POLICY INCREMENTAL\nAS\n{PRODUCTS};"
     )
     assert warehouse.plan().pending == ()
     shop.place_orders()

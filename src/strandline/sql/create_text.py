@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from strandline.sql.names import quoted, quoted_list
 
@@ -19,6 +20,18 @@ class ViewOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     replace: bool = False
     with_no_data: bool = False
+
+
+class ViewKeywords(TypedDict, total=False):
+    """The same as keywords of a function."""
+
+    policy: str
+    consistency: str
+    comment: str | None
+    cluster_by: str | Sequence[str]
+    properties: Mapping[str, str] | None
+    replace: bool
+    with_no_data: bool
 
 
 def create_text(name: str, query: str, options: ViewOptions) -> str:
