@@ -26,7 +26,6 @@ from tests.engines.remote_warehouse import sail, spark
 from tests.engines.transformations import TRANSFORMATIONS
 from tests.warehouse.shop import Shop, assert_verified
 
-
 VIEWS = {
     "spark": [
         "join_and_group",
@@ -38,8 +37,8 @@ VIEWS = {
         "top_groups",
         "above_average",
     ],
-    # Sail gives a union with NULL no type.
-    "sail": [name for name in TRANSFORMATIONS if name != "by_name"],
+    # Sail gives a union with NULL no type, and does not find a field of a struct that is built in place.
+    "sail": [name for name in TRANSFORMATIONS if name not in ("by_name", "nested", "grouping_sets")],
 }
 
 
@@ -51,7 +50,9 @@ def main(server: str, folder: Path) -> dict[str, Any]:
         Warehouse.open(folder / "project", spark=session) as warehouse,
     ):
         shop.declare(warehouse)
-        compared = {name: same_rows(warehouse, shop, session, name) for name in TRANSFORMATIONS}
+        # Sail has no grouping sets of DataFrames.
+        names = [name for name in TRANSFORMATIONS if server == "spark" or name != "grouping_sets"]
+        compared = {name: same_rows(warehouse, shop, session, name) for name in names}
         carry_out_page(session, folder)
         return {"compared": compared, "maintained": maintained(warehouse, shop, VIEWS[server])}
 

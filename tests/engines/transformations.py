@@ -107,6 +107,31 @@ def _above_average(table: Table) -> Any:
     return orders.filter(orders["total"] > mean).select("o_id", "total")
 
 
+def _with_orders(table: Table) -> Any:
+    orders, customers = table("shop.orders"), table("shop.customers")
+    theirs = orders.filter((orders["c_id"] == customers["c_id"].outer()) & (orders["total"] > 30))
+    return customers.filter(theirs.exists()).select("c_id", "name")
+
+
+def _aliased(table: Table) -> Any:
+    both = table("shop.orders").alias("o").join(table("shop.customers").alias("c"), F.expr("o.c_id = c.c_id"))
+    return both.select("o.*", "c.region").alias("j").filter("j.region = 'r1' OR total > 50")
+
+
+def _numbered(table: Table) -> Any:
+    count = F.count("*").over(Window.partitionBy("product").orderBy(F.lit(1)))
+    return table("lake.lines").select("product", count.alias("n")).distinct()
+
+
+def _nested(table: Table) -> Any:
+    made = table("lake.lines").select(
+        F.struct("product", F.col("qty").alias("n")).alias("s"), F.create_map("product", "qty").alias("m")
+    )
+    return made.select(
+        "s.product", F.col("s")["n"].alias("n"), F.col("m")["p1"].alias("p1"), F.col("s.n").alias("again")
+    )
+
+
 TRANSFORMATIONS: dict[str, Callable[[Table], Any]] = {
     "scan": lambda table: table("shop.customers"),
     "filter": lambda table: table("shop.orders").filter("total > 40 AND weight IS NOT NULL").select("o_id", "total"),
@@ -171,5 +196,17 @@ TRANSFORMATIONS: dict[str, Callable[[Table], Any]] = {
         F.col("c_id").isin(table("shop.customers").filter("region = 'r1'").select("c_id"))
     ),
     "above_average": _above_average,
+    "with_orders": _with_orders,
+    "aliased": _aliased,
+    "numbered": _numbered,
+    "nested": _nested,
+    "global_having": lambda table: table("shop.orders").agg(F.sum("total").alias("n")).filter(F.col("n") > 100),
+    "grouping_sets": lambda table: (
+        table("shop.customers")
+        .groupingSets([["region"], []], "region")
+        .agg(F.count("*").alias("n"), F.grouping_id())
+        .toDF("region", "n", "id")
+    ),
+    "unnamed": lambda table: table("shop.orders").groupBy("c_id").agg({"total": "sum", "weight": "avg"}),
     "hinted": lambda table: table("shop.orders").join(F.broadcast(table("shop.customers")), "c_id").repartition(3),
 }

@@ -52,8 +52,6 @@ class Printer:
     def ordered(self, term: Any) -> str:
         """A term of ORDER BY. NULLs come first unless the order is descending, so that need not be said."""
         printed = self.printed(term.child)
-        if printed.sql.lstrip("-").isdigit():
-            raise refused("an order by a number", "order by a column")
         descending, nulls_first = term.direction == 2, term.null_ordering == 1
         nulls = "" if nulls_first != descending else " NULLS FIRST" if nulls_first else " NULLS LAST"
         return f"{printed.sql}{' DESC' if descending else ''}{nulls}"

@@ -5,27 +5,22 @@ The plan is the protobuf message that the client would send to its server; nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from strandline.errors import SqlError
-from strandline.sql.frames.expressions import Printer, Scopes, name_of
+from strandline.sql.frames.building import Builder
+from strandline.sql.frames.expressions import Printer, Scopes
 from strandline.sql.frames.fields import Field, found, named, unknown
-from strandline.sql.frames.given import given
 from strandline.sql.frames.joins import JOINS, joined, on_names
 from strandline.sql.frames.placeholder import table_meant
 from strandline.sql.frames.printed import Printed, identifier, identifiers, parts_of
 from strandline.sql.frames.refusals import refused
-from strandline.sql.frames.select import Select, from_table, listed, nested, text_of, wrapped
+from strandline.sql.frames.select import Select, from_table, nested, text_of
 from strandline.sql.frames.set_operations import by_name, united
 from strandline.sql.references import unknown_relation
 from strandline.sql.relations import Relations
-
-_T = TypeVar("_T")
-
-Pick = tuple[int, str | None]
-"""The place of a column in a list, and another name for it."""
 
 _INSTEAD = {
     "local_relation": ("rows of this program", "keep them in a table of a source, or write VALUES in SQL"),
@@ -50,12 +45,12 @@ def query_of(plan: Any, relations: Relations) -> str:
         raise refused("so long a chain of operations", "cut it into several views") from error
 
 
-class _Plan:
-    """One conversion: the names that are taken, and the plans of subqueries by number."""
+class _Plan(Builder):
+    """Relations of a plan, by the names that they have in it."""
 
     def __init__(self, relations: Relations) -> None:
+        super().__init__()
         self.relations = relations
-        self.taken: set[str] = set()
         self.subplans: dict[int, Any] = {}
 
     def select(self, relation: Any, outer: Scopes) -> Select:
@@ -93,7 +88,8 @@ class _Plan:
         if select.table and select.flat and select.whole and not (select.where or select.sorting):
             self.taken.discard(select.alias.lower())
             return self._scan(select.table, alias.alias, fields)
-        return replace(select, fields=fields)
+        # Texts may use the new name, which then has to stand in FROM.
+        return replace(select, fields=fields, whole=False)
 
     def _with_relations(self, relations: Any, outer: Scopes) -> Select:
         for reference in relations.references:
@@ -104,13 +100,13 @@ class _Plan:
 
     def _project(self, project: Any, outer: Scopes) -> Select:
         select = self.select(project.input, outer)
-        picked = self._picked(select, project.expressions)
+        picked = self.picked(select, project.expressions)
         if picked is not None:
-            return self._picking(select, picked)
+            return self.picking(select, picked)
         if any(len(e.alias.name) > 1 for e in project.expressions if e.WhichOneof("expr_type") == "alias"):
-            return self._generated(select, project.expressions, outer)
-        below, printer, fields = self._over(
-            select, outer, lambda p: [f for e in project.expressions for f in self._fields(e, p)]
+            return self.generated(select, project.expressions, outer)
+        below, printer, fields = self.over(
+            select, outer, lambda p: [f for e in project.expressions for f in self.fields(e, p)]
         )
         return replace(below, fields=tuple(fields), table=(), whole=False, sealed=printer.windows or printer.generators)
 
@@ -118,9 +114,9 @@ class _Plan:
         select = self.select(with_columns.input, outer)
 
         def computed(printer: Printer) -> list[Field]:
-            return [self._computed(alias.name[0], alias.expr, printer) for alias in with_columns.aliases]
+            return [self.computed(alias.name[0], alias.expr, printer) for alias in with_columns.aliases]
 
-        below, printer, added = self._over(select, outer, computed)
+        below, printer, added = self.over(select, outer, computed)
         fields = list(below.fields)
         for field in added:
             same = {id(old) for old in named(fields, field.name or "")}
@@ -137,7 +133,7 @@ class _Plan:
         for old, new in pairs:
             names = [new if name is not None and name.lower() == old.lower() else name for name in names]
         picks = enumerate(zip(select.fields, names, strict=True))
-        return self._picking(select, [(place, None if f.name == name else name) for place, (f, name) in picks])
+        return self.picking(select, [(place, None if f.name == name else name) for place, (f, name) in picks])
 
     def _to_df(self, to_df: Any, outer: Scopes) -> Select:
         select = self.select(to_df.input, outer)
@@ -145,7 +141,7 @@ class _Plan:
             raise SqlError(
                 "UNKNOWN_COLUMN", f"toDF names {len(to_df.column_names)} columns, and there are {len(select.fields)}."
             )
-        return self._picking(select, list(enumerate(to_df.column_names)))
+        return self.picking(select, list(enumerate(to_df.column_names)))
 
     def _drop(self, drop: Any, outer: Scopes) -> Select:
         select = self.select(drop.input, outer)
@@ -156,7 +152,7 @@ class _Plan:
             meant = found(select.fields, parts_of(attribute.unparsed_identifier), plan)
             if meant is not None:
                 gone.add(id(meant[0]))
-        return self._picking(select, [(place, None) for place, f in enumerate(select.fields) if id(f) not in gone])
+        return self.picking(select, [(place, None) for place, f in enumerate(select.fields) if id(f) not in gone])
 
     # Rows
 
@@ -164,53 +160,35 @@ class _Plan:
         select = self.select(filter_.input, outer)
         grouped = select.group is not None and not (select.grouping_sets or select.distinct or select.limited)
         if grouped and not select.sealed and select.body is None:
-            printer = self._printer(select.fields, outer)
+            printer = self.printer(select.fields, outer)
             condition = printer.printed(filter_.condition)
             if not printer.texts:
                 return replace(select, having=(*select.having, condition))
         if not select.flat and not self._reads_columns(filter_.condition, select, outer):
-            select = self._wrapped(select, outer)
-        below, _, condition = self._over(select, outer, lambda printer: printer.printed(filter_.condition))
+            select = self.wrapped(select, outer)
+        below, _, condition = self.over(select, outer, lambda printer: printer.printed(filter_.condition))
         return replace(below, where=(*below.where, condition))
 
     def _reads_columns(self, expression: Any, select: Select, outer: Scopes) -> bool:
-        printer = self._printer(select.fields, outer)
+        printer = self.printer(select.fields, outer)
         printer.printed(expression)
         return bool(printer.used)
 
     def _sort(self, sort: Any, outer: Scopes) -> Select:
         select = self.select(sort.input, outer)
-        return self._sorted(select, tuple(sort.order), outer) if sort.is_global else select
-
-    def _sorted(self, select: Select, terms: tuple[Any, ...], outer: Scopes) -> Select:
-        if select.limited or select.body is not None:
-            select = self._wrapped(select.unordered())
-        printer = self._printer(select.fields, outer)
-        order = [printer.ordered(term) for term in terms]
-        if printer.texts and not (select.whole and select.flat):
-            select = self._wrapped(select.unordered())
-            printer = self._printer(select.fields, outer)
-            order = [printer.ordered(term) for term in terms]
-        by_output = select.closed or not all(field.plain for field in printer.used)
-        if by_output:
-            outputs = tuple(
-                replace(f, sql=Printed(identifier(f.name))) if f.name is not None else f for f in select.fields
-            )
-            printer = self._printer(outputs, outer)
-            order = [printer.ordered(term) for term in terms]
-        return replace(select, order=tuple(order), sorting=terms, by_output=by_output)
+        return self.sorted(select, tuple(sort.order), outer) if sort.is_global else select
 
     def _limit(self, limit: Any, outer: Scopes) -> Select:
         select = self.select(limit.input, outer)
         if select.body is not None:
-            select = self._wrapped(select)
+            select = self.wrapped(select)
         rows = limit.limit if select.limit is None else min(select.limit, limit.limit)
         return replace(select, limit=rows)
 
     def _offset(self, offset: Any, outer: Scopes) -> Select:
         select = self.select(offset.input, outer)
         if select.limited or select.body is not None:
-            select = self._wrapped(select)
+            select = self.wrapped(select)
         return replace(select, offset=offset.offset)
 
     def _deduplicate(self, deduplicate: Any, outer: Scopes) -> Select:
@@ -218,10 +196,10 @@ class _Plan:
         if deduplicate.within_watermark:
             raise refused("dropDuplicatesWithinWatermark")
         if deduplicate.all_columns_as_keys:
-            return replace(self._wrapped(select) if select.closed else select, table=(), distinct=True)
+            return replace(self.wrapped(select) if select.closed else select, table=(), distinct=True)
         # As Spark does it: a group for each value of the keys, and the first value of every other column.
         if not select.flat:
-            select = self._wrapped(select)
+            select = self.wrapped(select)
         keys = {id(field) for name in deduplicate.column_names for field in self._of_name(select, name)}
         fields = tuple(
             field if id(field) in keys else replace(field, sql=Printed(f"first({field.sql.sql})"), column=None)
@@ -236,7 +214,7 @@ class _Plan:
             raise refused("pivot", "use aggregates over when(...), one for each value")
 
         def grouped(printer: Printer) -> tuple[list[Field], list[Field], str]:
-            keys = [field for e in aggregate.grouping_expressions for field in self._fields(e, printer)]
+            keys = [field for e in aggregate.grouping_expressions for field in self.fields(e, printer)]
             if any(key.sql.sql.lstrip("-").isdigit() for key in keys):
                 raise refused("a group for a number", "group by a column")
             listed_keys = ", ".join(key.sql.sql for key in keys)
@@ -247,10 +225,10 @@ class _Plan:
                 3: f"CUBE ({listed_keys})",
                 5: f"GROUPING SETS ({', '.join(f'({keys_of_set})' for keys_of_set in sets)})",
             }[aggregate.group_type]
-            values = [field for e in aggregate.aggregate_expressions for field in self._fields(e, printer)]
+            values = [field for e in aggregate.aggregate_expressions for field in self.fields(e, printer)]
             return keys, values, group
 
-        below, printer, (keys, values, group) = self._over(select, outer, grouped)
+        below, printer, (keys, values, group) = self.over(select, outer, grouped)
         return replace(
             below,
             fields=(*keys, *values),
@@ -269,19 +247,19 @@ class _Plan:
             raise refused("a join of this type")
         left, right = self.select(join.left, outer).unordered(), self.select(join.right, outer).unordered()
         if not (left.flat and (not left.where or words.keeps_left)):
-            left = self._wrapped(left)
+            left = self.wrapped(left)
         if not (right.flat and not right.joined and (not right.where or words.keeps_right)):
-            right = self._wrapped(right)
+            right = self.wrapped(right)
         if join.using_columns:
             pairs = [(self._one_of_name(left, name), self._one_of_name(right, name)) for name in join.using_columns]
             return on_names(left, right, words, pairs)
         if not join.HasField("join_condition"):
             return joined(left, right, words, None)
-        printer = self._printer((*left.fields, *right.fields), outer)
+        printer = self.printer((*left.fields, *right.fields), outer)
         condition = printer.printed(join.join_condition)
         if printer.texts and not (left.whole and right.whole):
-            left, right = self._wrapped(left), self._wrapped(right)
-            condition = self._printer((*left.fields, *right.fields), outer).printed(join.join_condition)
+            left, right = self.wrapped(left), self.wrapped(right)
+            condition = self.printer((*left.fields, *right.fields), outer).printed(join.join_condition)
         return joined(left, right, words, condition)
 
     def _set_op(self, operation: Any, outer: Scopes) -> Select:
@@ -289,9 +267,9 @@ class _Plan:
         right = self.select(operation.right_input, outer).unordered()
         if operation.by_name:
             if left.body is not None:
-                left = self._wrapped(left)
+                left = self.wrapped(left)
             if right.body is not None or right.distinct:
-                right = self._wrapped(right)
+                right = self.wrapped(right)
             left, right = by_name(left, right, missing=operation.allow_missing_columns)
         return united(left, right, operation.set_op_type, all_rows=operation.is_all)
 
@@ -304,133 +282,10 @@ class _Plan:
 
     # Inside
 
-    def _over(self, select: Select, outer: Scopes, printing: Callable[[Printer], _T]) -> tuple[Select, Printer, _T]:
-        """What is printed over the columns of a SELECT, and that SELECT: a derived table if its own would not do."""
-        printer = self._printer(select.fields, outer)
-        printed = printing(printer)
-        as_they_are = all(field.plain for field in printer.used)
-        if not select.closed and as_they_are and (not printer.texts or (select.whole and select.flat)):
-            return select, printer, printed
-        below = self._wrapped(select, outer)
-        printer = self._printer(below.fields, outer)
-        return below, printer, printing(printer)
-
-    def _printer(self, fields: Sequence[Field], outer: Scopes) -> Printer:
-        return Printer((tuple(fields), *outer), self._subquery)
-
-    def _subquery(self, plan: int, scopes: Scopes) -> str:
+    def subquery(self, plan: int, scopes: Scopes) -> str:
         if plan not in self.subplans:
             raise refused("a subquery that the plan does not hold")
         return nested(text_of(self.select(self.subplans[plan], scopes).unordered()))
-
-    def _fields(self, expression: Any, printer: Printer) -> list[Field]:
-        """The columns that an item of a list gives."""
-        kind = expression.WhichOneof("expr_type")
-        if kind == "unresolved_star":
-            fields = self._starred(expression.unresolved_star, printer.scopes[0])
-        elif kind == "expression_string" and given(expression.expression_string.expression).star:
-            if given(expression.expression_string.expression).sql != "*":
-                raise refused("a star with words around it", "name the columns")
-            fields = list(printer.scopes[0])
-        else:
-            meant = printer.field_meant(expression.unresolved_attribute) if kind == "unresolved_attribute" else None
-            if meant is None:
-                return [self._computed(name_of(expression, printer.field_meant), expression, printer)]
-            fields = [meant]
-        printer.used.extend(fields)
-        return fields
-
-    def _computed(self, name: str | None, expression: Any, printer: Printer) -> Field:
-        if expression.WhichOneof("expr_type") == "alias":
-            return self._computed(name, expression.alias.expr, printer)
-        meant = None
-        if expression.WhichOneof("expr_type") == "unresolved_attribute":
-            meant = printer.field_meant(expression.unresolved_attribute)
-        printed = printer.printed(expression)
-        return Field(name, printed, meant.column if meant is not None else None)
-
-    def _generated(self, select: Select, expressions: Sequence[Any], outer: Scopes) -> Select:
-        """A list in which a generator gives several columns; they can only be named there."""
-
-        def items(printer: Printer) -> list[tuple[str, list[Field]]]:
-            found = []
-            for expression in expressions:
-                names = list(expression.alias.name) if expression.WhichOneof("expr_type") == "alias" else []
-                if len(names) > 1:
-                    sql = f"{printer.printed(expression).sql} AS ({', '.join(identifier(n) for n in names)})"
-                    found.append((sql, [Field(name, Printed(""), name) for name in names]))
-                    continue
-                for field in self._fields(expression, printer):
-                    if field.name is None:
-                        raise refused("a column without a name beside a generator", "name it with alias")
-                    same = field.column == field.name
-                    sql = field.sql.sql if same else f"{field.sql.sql} AS {identifier(field.name)}"
-                    found.append((sql, [replace(field, column=field.name)]))
-            return found
-
-        below, _, listing = self._over(select, outer, items)
-        alias = self.allot("t")
-        where = text_of(replace(below.unordered(), fields=())).split("\n", 1)[1]
-        text = listed("SELECT", [sql for sql, _ in listing]) + "\n" + where
-        return from_table(f"{nested(text)} AS {alias}", alias, [field for _, fields in listing for field in fields])
-
-    def _starred(self, star: Any, fields: Sequence[Field]) -> list[Field]:
-        if star.HasField("plan_id"):
-            return [field for field in fields if star.plan_id in field.plans]
-        if not star.HasField("unparsed_target"):
-            return list(fields)
-        target = tuple(part.lower() for part in parts_of(star.unparsed_target.removesuffix(".*")))
-        found = [f for f in fields if tuple(p.lower() for p in f.qualifier)[-len(target) :] == target]
-        if not found:
-            raise refused(f"{star.unparsed_target} of something that is no DataFrame's alias", "name the fields")
-        return found
-
-    def _picked(self, select: Select, expressions: Sequence[Any]) -> list[Pick] | None:
-        """The columns that a list takes as they are or under other names; None if it computes something."""
-        printer = self._printer(select.fields, ())
-        places = {id(field): place for place, field in enumerate(select.fields)}
-        picked: list[Pick] = []
-        for expression in expressions:
-            kind = expression.WhichOneof("expr_type")
-            inner = expression.alias.expr if kind == "alias" and len(expression.alias.name) == 1 else expression
-            if inner.WhichOneof("expr_type") == "unresolved_attribute":
-                field = printer.field_meant(inner.unresolved_attribute)
-                if field is None:
-                    return None
-                picked.append((places[id(field)], expression.alias.name[0] if kind == "alias" else None))
-            elif kind == "unresolved_star":
-                starred = self._starred(expression.unresolved_star, select.fields)
-                picked.extend((places[id(field)], None) for field in starred)
-            else:
-                return None
-        return picked
-
-    def _picking(self, select: Select, picks: Sequence[Pick]) -> Select:
-        """Some of the columns of a SELECT, in another order or under other names."""
-        if list(picks) == [(place, None) for place in range(len(select.fields))]:
-            return select
-        if select.body is not None or select.distinct or (select.by_output and select.order):
-            select = self._wrapped(select)
-        fields = [
-            select.fields[place]
-            if name is None
-            else replace(select.fields[place], name=name, plans=frozenset(), qualifier=())
-            for place, name in picks
-        ]
-        return replace(select, fields=tuple(fields), table=(), whole=False)
-
-    def _wrapped(self, select: Select, outer: Scopes = ()) -> Select:
-        """A SELECT as a derived table, still in its order."""
-        qualifiers = {field.qualifier[-1:] for field in select.fields}
-        one = len(qualifiers) == 1 and qualifiers != {()} and select.body is None
-        alias = next(iter(qualifiers))[0] if one else "t"
-        below = wrapped(select.unordered(), self.allot(alias))
-        if select.sorting and not select.limited:
-            try:
-                return self._sorted(below, select.sorting, outer)
-            except SqlError as error:
-                raise refused("this orderBy", "put it right before limit") from error
-        return below
 
     def _of_name(self, select: Select, name: str) -> list[Field]:
         fields = named(select.fields, name)
@@ -443,13 +298,3 @@ class _Plan:
         if meant is None:
             raise unknown(select.fields, (name,))
         return meant[0]
-
-    def allot(self, wanted: str) -> str:
-        """A name for something in FROM that nothing else there has."""
-        name = wanted
-        number = 0
-        while name.lower() in self.taken or (wanted == "t" and not number):
-            number += 1
-            name = f"{wanted}{number}" if wanted == "t" else f"{wanted}_{number}"
-        self.taken.add(name.lower())
-        return name

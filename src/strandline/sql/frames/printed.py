@@ -50,48 +50,12 @@ def identifier(name: str) -> str:
     return quoted(name)
 
 
-_SPARKS_OWN = set(
-    [
-        "AUTHORIZATION",
-        "BOTH",
-        "CHECK",
-        "CLUSTER",
-        "COLUMN",
-        "CONSTRAINT",
-        "DISTRIBUTE",
-        "ESCAPE",
-        "EXCLUDE",
-        "EXECUTE",
-        "FILTER",
-        "FOREIGN",
-        "GROUP",
-        "LATERAL",
-        "LEADING",
-        "MINUS",
-        "NATURAL",
-        "OFFSET",
-        "ONLY",
-        "ORDER",
-        "OVERLAPS",
-        "PARTITION",
-        "PRIMARY",
-        "RECURSIVE",
-        "REFERENCES",
-        "SESSION_USER",
-        "SETMINUS",
-        "SORT",
-        "SQL",
-        "TIME",
-        "TIMESTAMPADD",
-        "TIMESTAMPDIFF",
-        "TO",
-        "TRAILING",
-        "UNKNOWN",
-        "USER",
-        "WINDOW",
-        "WITHIN",
-    ]
-)
+_SPARKS_OWN = {
+    "AUTHORIZATION", "BOTH", "CHECK", "CLUSTER", "COLUMN", "CONSTRAINT", "DISTRIBUTE", "ESCAPE", "EXCLUDE", "EXECUTE",
+    "FILTER", "FOREIGN", "GROUP", "LATERAL", "LEADING", "MINUS", "NATURAL", "OFFSET", "ONLY", "ORDER", "OVERLAPS",
+    "PARTITION", "PRIMARY", "RECURSIVE", "REFERENCES", "SESSION_USER", "SETMINUS", "SORT", "SQL", "TIME",
+    "TIMESTAMPADD", "TIMESTAMPDIFF", "TO", "TRAILING", "UNKNOWN", "USER", "WINDOW", "WITHIN",
+}  # fmt: skip
 """Words of Spark's grammar that the tokenizer takes for names."""
 
 
