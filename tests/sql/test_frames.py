@@ -118,6 +118,26 @@ QUERIES: dict[str, tuple[Any, str]] = {
         GROUP BY orders.customer
         HAVING sum(orders.amount) > 5""",
     ),
+    "a condition on groups is one on their rows": (
+        ORDERS.groupBy("customer").agg(F.sum("amount").alias("total")).filter(F.col("customer") > 5),
+        """SELECT orders.customer, sum(orders.amount) AS total
+        FROM shop.orders
+        WHERE orders.customer > 5
+        GROUP BY orders.customer""",
+    ),
+    "a condition as text is not taken past a join": (
+        CUSTOMERS.select("id").filter("id > 3").join(ORDERS, CUSTOMERS["id"] == ORDERS["customer"]).select("amount"),
+        """SELECT orders.amount
+        FROM (
+        SELECT customers_1.id
+        FROM (
+        SELECT customers.id
+        FROM shop.customers
+        ) AS customers_1
+        WHERE id > 3
+        ) AS customers_2
+        JOIN shop.orders ON customers_2.id = orders.customer""",
+    ),
     "a join by name keeps one key": (
         CUSTOMERS.join(ORDERS.select(F.col("customer").alias("id"), "amount"), "id", "left"),
         """SELECT customers.id, customers.region, customers.tags, orders.amount

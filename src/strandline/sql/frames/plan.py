@@ -162,12 +162,15 @@ class _Plan(Builder):
         if grouped and not select.sealed and select.body is None:
             printer = self.printer(select.fields, outer)
             condition = printer.printed(filter_.condition)
+            if not printer.texts and select.group and all(field.plain for field in printer.used):
+                # Whole groups go or stay, so their rows may as well.
+                return replace(select, where=(*select.where, condition))
             if not printer.texts:
                 return replace(select, having=(*select.having, condition))
         if not select.flat and not self._reads_columns(filter_.condition, select, outer):
             select = self.wrapped(select, outer)
-        below, _, condition = self.over(select, outer, lambda printer: printer.printed(filter_.condition))
-        return replace(below, where=(*below.where, condition))
+        below, printer, condition = self.over(select, outer, lambda printer: printer.printed(filter_.condition))
+        return replace(below, where=(*below.where, condition), texts=below.texts or printer.texts)
 
     def _reads_columns(self, expression: Any, select: Select, outer: Scopes) -> bool:
         printer = self.printer(select.fields, outer)
@@ -246,9 +249,9 @@ class _Plan(Builder):
         if words is None:
             raise refused("a join of this type")
         left, right = self.select(join.left, outer).unordered(), self.select(join.right, outer).unordered()
-        if not (left.flat and (not left.where or words.keeps_left)):
+        if not (left.flat and (not left.where or words.keeps_left) and not left.texts):
             left = self.wrapped(left)
-        if not (right.flat and not right.joined and (not right.where or words.keeps_right)):
+        if not (right.flat and not right.joined and (not right.where or words.keeps_right) and not right.texts):
             right = self.wrapped(right)
         if join.using_columns:
             pairs = [(self._one_of_name(left, name), self._one_of_name(right, name)) for name in join.using_columns]

@@ -27,6 +27,9 @@ class Select:
     """Whether the columns are those of FROM, all of them under their own names."""
 
     where: tuple[Printed, ...] = ()
+    texts: bool = False
+    """Whether WHERE has columns as the user calls them, who knows nothing of other tables in FROM."""
+
     group: str | None = None
     """What GROUP BY says; empty if all rows are one group."""
 
