@@ -77,12 +77,17 @@ def same_rows(warehouse: Warehouse, shop: Shop, session: Any, name: str) -> str:
         text = query_text(transformation, warehouse.table, relations, warehouse._engine)
         query = replaced(parse_select(text), relations, lambda r: f"delta.`{shop.path(r.name.split('.')[1])}`")
         made = session.sql(query)
-        if columns_of(made.schema.json()) != columns_of(frame.schema.json()):
+        if typed(made) != typed(frame):
             return f"{made.schema.simpleString()} for {frame.schema.simpleString()}: {text}"
         differ = bag(made.collect()) != bag(frame.collect())
     except StrandlineError as error:
         return str(error)
     return f"other rows: {text}" if differ else "same"
+
+
+def typed(frame: Any) -> list[tuple[str, str]]:
+    """Names and types of columns; whether Spark knows that there is no NULL does not count."""
+    return [(column.name, column.type) for column in columns_of(frame.schema.json())]
 
 
 def maintained(warehouse: Warehouse, shop: Shop, names: list[str]) -> dict[str, list[str]]:

@@ -108,8 +108,8 @@ def _above_average(table: Table) -> Any:
 
 
 def _with_orders(table: Table) -> Any:
-    orders, customers = table("shop.orders"), table("shop.customers")
-    theirs = orders.filter((orders["c_id"] == customers["c_id"].outer()) & (orders["total"] > 30))
+    orders, customers = table("shop.orders").alias("o"), table("shop.customers").alias("c")
+    theirs = orders.filter((F.col("o.c_id") == F.col("c.c_id").outer()) & (F.col("o.total") > 30))
     return customers.filter(theirs.exists()).select("c_id", "name")
 
 
