@@ -339,7 +339,7 @@ EXPRESSIONS: dict[str, Any] = {
     ),
     "array(orders.id)[0]": F.array("id")[0],
     "named_struct('a', orders.id)['a']": F.named_struct(F.lit("a"), "id")["a"],
-    "struct(orders.id AS a)": F.struct(NUMBER.alias("a")),
+    "struct(orders.id AS a, orders.amount AS amount)": F.struct(NUMBER.alias("a"), "amount"),
     "sum(orders.amount) OVER (PARTITION BY orders.customer ORDER BY orders.id DESC"
     " ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)": F.sum("amount").over(LATEST.rowsBetween(-2, 1)),
     "sum(orders.amount) OVER (PARTITION BY orders.customer ORDER BY orders.id DESC"

@@ -75,7 +75,11 @@ class Printer:
         if function.is_internal:
             raise refused(f"the function {name}")
         self.generators |= name.lower() in GENERATORS
-        arguments = [self._argument(argument) for argument in function.arguments]
+        if name.lower() == "struct":
+            # Its fields are called as the columns are here, whatever these are called further down.
+            arguments = [self._member(argument) for argument in function.arguments]
+        else:
+            arguments = [self._argument(argument) for argument in function.arguments]
         return called(name, arguments, distinct=function.is_distinct)
 
     def _call_function(self, function: Any) -> Printed:
@@ -90,6 +94,12 @@ class Printer:
                 return Printed(f"{self.printed(expression.alias.expr).sql} AS {identifier(expression.alias.name[0])}")
             case _:
                 return self.printed(expression)
+
+    def _member(self, expression: Any) -> Printed:
+        if expression.WhichOneof("expr_type") != "unresolved_attribute":
+            return self._argument(expression)
+        name = name_of(expression, self.field_meant)
+        return Printed(f"{self.printed(expression).sql} AS {identifier(name or '')}")
 
     def _expression_string(self, text: Any) -> Printed:
         """The user's own text stays what it is; it calls columns by the names that they have below it."""
