@@ -6,13 +6,13 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from strandline.algebra.block import delta_of
 from strandline.algebra.representation import representation
@@ -21,6 +21,7 @@ from strandline.algebra.schema import names as names_of
 from strandline.catalog import Catalog, HistoryEntry, Lease, StateEntry, StateRecord
 from strandline.cost.model import FIXED
 from strandline.define.files import PendingView, pending_views, same_definition, views_without_file
+from strandline.define.frames import empty_frame, query_text
 from strandline.define.relations import KnownRelations
 from strandline.define.sources import DeclaredSources
 from strandline.define.views import Definitions, create_of, unknown_view
@@ -47,6 +48,7 @@ from strandline.propagate.vdag import Vdag
 from strandline.propagate.verify import Verification, verify
 from strandline.sources.protocol import Finding, Source
 from strandline.sql import ddl
+from strandline.sql.create_text import ViewKeywords, ViewOptions, create_text
 from strandline.sql.names import literal, quoted
 from strandline.sql.references import replaced
 from strandline.sql.relations import Relation
@@ -64,6 +66,8 @@ from strandline.store.portable import check_same_engine
 
 if TYPE_CHECKING:
     from strandline.engine.session import DataFrame, SparkSession
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Warehouse:
@@ -186,6 +190,68 @@ class Warehouse:
                 return self.drop(name, if_exists=if_exists)
             case DescribeView(name):
                 return self._describe(name)
+
+    @overload
+    def view(
+        self, name: str, definition: None = None, *, watcher: Watcher = nobody, **options: Unpack[ViewKeywords]
+    ) -> Callable[[_Function], _Function]: ...
+
+    @overload
+    def view(
+        self,
+        name: str,
+        definition: str | DataFrame | Callable[..., Any],
+        *,
+        watcher: Watcher = nobody,
+        **options: Unpack[ViewKeywords],
+    ) -> RefreshReport | None: ...
+
+    def view(
+        self,
+        name: str,
+        definition: str | DataFrame | Callable[..., Any] | None = None,
+        *,
+        policy: str = "AUTO",
+        consistency: str = "STRONG",
+        comment: str | None = None,
+        cluster_by: str | Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        replace: bool = False,
+        with_no_data: bool = False,
+        watcher: Watcher = nobody,
+    ) -> RefreshReport | Callable[[_Function], _Function] | None:
+        """Define a view in Python: register, fill and publish it as CREATE [OR REPLACE] MATERIALIZED VIEW does.
+
+        *definition* is SQL text, a Spark Connect DataFrame over :meth:`table`, or a function that returns either; a
+        function with a parameter is given :meth:`table`. Gives the report of the first refresh. Without *definition*
+        it is a decorator for such a function.
+        """
+        options = ViewOptions(
+            policy,
+            consistency,
+            comment,
+            (cluster_by,) if isinstance(cluster_by, str) else tuple(cluster_by),
+            properties or {},
+            replace,
+            with_no_data,
+        )
+
+        def define(found: Any) -> RefreshReport | None:
+            query = query_text(found, self.table, KnownRelations(self._catalog, self._sources), self._engine)
+            text = create_text(name, query, options)
+            create = ddl.parse(text)
+            assert isinstance(create, CreateView)
+            return self._create(create, text, watcher)
+
+        def decorate(function: _Function) -> _Function:
+            define(function)
+            return function
+
+        return decorate if definition is None else define(definition)
+
+    def table(self, name: str) -> DataFrame:
+        """A DataFrame to define views by: the columns of a view or source table, without rows. Needs Spark Connect."""
+        return empty_frame(name, KnownRelations(self._catalog, self._sources), self._engine)
 
     def drop(self, name: str, *, if_exists: bool = False) -> None:
         """Drop a view that no other view reads; states published so far stay readable."""

@@ -120,10 +120,10 @@ class Engine:
         from pyspark.errors import PySparkException
 
         try:
-            with _quiet():
+            with quiet():
                 return columns_of(self.worker.sql(sql).schema.json())
         except PySparkException as error:
-            raise SqlError("SPARK_REJECTS", _first_sentence(error)) from error
+            raise SqlError("SPARK_REJECTS", first_sentence(error)) from error
 
     def schema_json(self, sql: str) -> str:
         """The schema of *sql* as JSON, as Delta writes it too."""
@@ -203,7 +203,7 @@ class Engine:
         self.worker.addTag(_TAG)
         before, self._pinned = self._pinned, PinnedReads(self.worker, self.storage_options) if small else None
         try:
-            with _quiet():
+            with quiet():
                 yield
         finally:
             if self._pinned is not None:
@@ -248,7 +248,7 @@ class Engine:
         except Exception as error:
             raise EngineError(
                 "SPARK_UNREACHABLE",
-                f"no Spark Connect server answers at {self._remote}: {_first_sentence(error)}; "
+                f"no Spark Connect server answers at {self._remote}: {first_sentence(error)}; "
                 "start it or correct `spark.remote` in strandline.yml.",
             ) from error
 
@@ -282,7 +282,7 @@ class Engine:
                 return builder.getOrCreate()
         except Exception as error:
             raise EngineError(
-                "SPARK_START", f"Spark did not start: {_first_sentence(error)}; its own words are in {log}."
+                "SPARK_START", f"Spark did not start: {first_sentence(error)}; its own words are in {log}."
             ) from error
         finally:
             os.close(file)
@@ -321,7 +321,7 @@ def _keeping_interrupt_handler() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """PySpark logs each failure with its stack; what fails here is told otherwise."""
     from pyspark.logger import PySparkLogger
 
@@ -337,5 +337,6 @@ def _quiet() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def _first_sentence(error: Exception) -> str:
+def first_sentence(error: Exception) -> str:
+    """What Spark says, without the plan and the stack that it adds."""
     return str(error).strip().splitlines()[0][:500] if str(error).strip() else type(error).__name__

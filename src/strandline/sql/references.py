@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from strandline.errors import SqlError
 from strandline.sql.names import choices, quoted
 from strandline.sql.relations import Relation, Relations
 from strandline.sql.spans import Span, error_at
@@ -75,15 +76,19 @@ def unknown_table(query: Query, where: Span, parts: tuple[str, ...], relations: 
             where,
             query.file,
         )
-    known = relations.names()
+    return error_at("UNKNOWN_TABLE", _no_such(name, relations), query.text, where, query.file)
+
+
+def unknown_relation(name: str, relations: Relations) -> SqlError:
+    """The error for a name outside of any query."""
+    return SqlError("UNKNOWN_TABLE", _no_such(name, relations))
+
+
+def _no_such(name: str, relations: Relations) -> str:
     what = "table" if "." in name else "view"
-    return error_at(
-        "UNKNOWN_TABLE",
-        f"there is no {what} {name}; there are: {choices(known, name)}. "
-        "Name a table as source.table or a view by its name; add a missing source with add_source or in sources/.",
-        query.text,
-        where,
-        query.file,
+    return (
+        f"there is no {what} {name}; there are: {choices(relations.names(), name)}. "
+        "Name a table as source.table or a view by its name; add a missing source with add_source or in sources/."
     )
 
 

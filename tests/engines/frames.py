@@ -1,0 +1,118 @@
+"""DataFrames and the SQL that is made of them, in a process of its own: ``frames.py spark|sail FOLDER``.
+
+Prints what it saw as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from strandline import Warehouse
+from strandline.define.frames import query_text
+from strandline.define.relations import KnownRelations
+from strandline.engine.types import columns_of
+from strandline.errors import StrandlineError
+from strandline.sql.ddl import parse_select
+from strandline.sql.references import replaced
+from tests.conftest import bag
+from tests.docs.markdown import ROOT, blocks
+from tests.docs.tour import carry_out
+from tests.engines.remote_warehouse import sail, spark
+from tests.engines.transformations import TRANSFORMATIONS
+from tests.warehouse.shop import Shop, assert_verified
+
+VIEWS = {
+    "spark": [
+        "join_and_group",
+        "using_left",
+        "having",
+        "renamed",
+        "by_name",
+        "best_lines",
+        "top_groups",
+        "above_average",
+    ],
+    # Sail gives a union with NULL no type, and has no grouping sets of DataFrames.
+    "sail": [name for name in TRANSFORMATIONS if name not in ("by_name", "grouping_sets")],
+}
+
+
+def main(server: str, folder: Path) -> dict[str, Any]:
+    shop = Shop(folder / "lakes")
+    shop.create()
+    with (
+        (spark if server == "spark" else sail)() as session,
+        Warehouse.open(folder / "project", spark=session) as warehouse,
+    ):
+        shop.declare(warehouse)
+        names = [name for name in TRANSFORMATIONS if server == "spark" or name != "grouping_sets"]
+        compared = {name: same_rows(warehouse, shop, session, name) for name in names}
+        carry_out_page(session, folder)
+        return {"compared": compared, "maintained": maintained(warehouse, shop, VIEWS[server])}
+
+
+def carry_out_page(session: Any, folder: Path) -> None:
+    """The programs of the page on views in Python, in a folder of their own."""
+    page = folder / "page"
+    page.mkdir()
+    os.chdir(page)
+    namespace: dict[str, Any] = {"__name__": "page", "spark": session}
+    shown = blocks(ROOT / "docs" / "dataframes.md", "python", "text")
+    carry_out(shown[next(place for place, block in enumerate(shown) if block.language == "python") :], namespace)
+    namespace["wh"].close()
+
+
+def same_rows(warehouse: Warehouse, shop: Shop, session: Any, name: str) -> str:
+    """``same``, or how a DataFrame over the tables and its SQL over the same tables differ."""
+    transformation = TRANSFORMATIONS[name]
+    relations = KnownRelations(warehouse._catalog, warehouse._sources)
+    frame = transformation(lambda table: session.read.format("delta").load(shop.path(table.split(".")[1])))
+    try:
+        text = query_text(transformation, warehouse.table, relations, warehouse._engine)
+        query = replaced(parse_select(text), relations, lambda r: f"delta.`{shop.path(r.name.split('.')[1])}`")
+        made = session.sql(query)
+        if typed(made) != typed(frame):
+            return f"{made.schema.simpleString()} for {frame.schema.simpleString()}: {text}"
+        differ = bag(made.collect()) != bag(frame.collect())
+    except StrandlineError as error:
+        return str(error)
+    return f"other rows: {text}" if differ else "same"
+
+
+def typed(frame: Any) -> list[tuple[str, str]]:
+    """Names and types of columns; whether Spark knows that there is no NULL does not count."""
+    return [(column.name, column.type) for column in columns_of(frame.schema.json())]
+
+
+def maintained(warehouse: Warehouse, shop: Shop, names: list[str]) -> dict[str, list[str]]:
+    """The strategies by which views made of DataFrames were refreshed; each equals its query in the end."""
+    for name in names:
+        warehouse.view(name, TRANSFORMATIONS[name], policy="INCREMENTAL STRICT")
+    assert warehouse.view("having", TRANSFORMATIONS["having"], policy="INCREMENTAL STRICT") is None
+    warehouse.view("above", warehouse.table("having").filter("n > 25"), policy="INCREMENTAL")
+    strategies: dict[str, set[str]] = {}
+    for change in (shop.place_orders, shop.move):
+        change()
+        report = warehouse.refresh()
+        assert report.ok, {name: view.problem for name, view in report.views.items()}
+        for name, view in report.views.items():
+            strategies.setdefault(name, set()).add(view.strategy)
+    assert_verified(warehouse)
+    return {name: sorted(found) for name, found in strategies.items()}
+
+
+if __name__ == "__main__":
+    status = 1
+    try:
+        print(json.dumps(main(sys.argv[1], Path(sys.argv[2]))), flush=True)
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        # A Connect client waits long for a server that has stopped.
+        os._exit(status)
