@@ -304,7 +304,9 @@ class _Renderer:
             raise ValueError("the first rows are chosen of all rows, and a delta is not all")
         text = f"SELECT {', '.join(self._items(source, plan.columns))}\nFROM {source.sql}"
         if plan.order:
-            text += f"\nORDER BY {', '.join(scalar_sql(value, source.columns) for value in plan.order)}"
+            # By what is shown: over a union Spark's optimizer fails for an order by what is not.
+            shown = {name: quoted(name) for name in names(plan.columns)}
+            text += f"\nORDER BY {', '.join(scalar_sql(value, shown) for value in plan.order)}"
         text += "" if plan.count is None else f"\nLIMIT {plan.count}"
         return _Rendered(text + (f"\nOFFSET {plan.offset}" if plan.offset else ""), False)
 

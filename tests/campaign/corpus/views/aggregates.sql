@@ -54,7 +54,7 @@ SELECT a, percentile_cont(0.5) WITHIN GROUP (ORDER BY b) AS p FROM l.r GROUP BY 
 
 -- name: bit_aggregates
 -- strategy: affected
-SELECT a, bit_or(k) AS o, bit_xor(k) AS x, corr(a, b) AS c FROM l.s GROUP BY a
+SELECT a, bit_or(k) AS o, bit_xor(k) AS x, covar_pop(k, b) AS c FROM l.s GROUP BY a
 
 -- name: collected_sorted
 -- strategy: affected
