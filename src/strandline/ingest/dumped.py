@@ -105,7 +105,7 @@ class DumpedSource(Copies):
         contents = self.inner.contents(table, newest.dump)
         if shown is not None and contents.fingerprint is not None and contents.fingerprint == shown["content"]:
             return NextDump(after, note=_joined(f"{newest.dump.name} holds the same", note))
-        position = self._position(newest.dump, contents, shown)
+        position = self._position(table, newest.dump, contents, shown)
         if shown is not None and contents.rows is not None and isinstance(before := shown["rows"], int):
             problem = self.held_back(table, position, before, contents.rows)
             if problem is not None:
@@ -121,7 +121,7 @@ class DumpedSource(Copies):
             return None
         detail = (
             f"dump {dump_name(position)} of {self.name}.{table} has {rows:,} rows, and the one before had {before:,}: "
-            f"less than the fraction {self.inner.rules(table).shrink:g} that is declared (`shrink`); if it is right, run "
+            f"less than the fraction {self.inner.rules(table).shrink:g} that is declared (`shrink`); if that is so run "
             f"`strandline source accept {self.name} {table}`, else have it dumped again"
         )
         return Reason("DUMP_HELD_BACK", detail)
@@ -138,12 +138,17 @@ class DumpedSource(Copies):
             )
         if newest.problem is not None:
             raise SourceError("DUMP_UNREADABLE", newest.problem.text)
-        position = self._position(newest.dump, Contents(), shown if isinstance(shown, dict) else None)
+        position = self._position(table, newest.dump, Contents(), shown if isinstance(shown, dict) else None)
         self._catalog.settings.put(self._accepting(table), _stamp(position))
         return newest.dump.name
 
-    def _position(self, dump: Dump, contents: Contents, shown: Mapping[str, Json] | None) -> dict[str, Json]:
-        place = 1 if shown is None else place_of(dict(shown)) + 1
+    def _position(
+        self, table: str, dump: Dump, contents: Contents, shown: Mapping[str, Json] | None
+    ) -> dict[str, Json]:
+        leaf = self._catalog.leaves.get(f"{self.name}.{table}")
+        # A copy that is begun anew goes on counting where the one before it was.
+        last = dict(shown) if shown is not None else leaf.position if leaf is not None else None
+        place = 1 if last is None else place_of(last) + 1
         made = None if dump.made_at is None else dump.made_at.isoformat()
         known: dict[str, Json] = {"content": contents.fingerprint, "rows": contents.rows, "made_at": made}
         return {**dump.identity, **known, "place": place}

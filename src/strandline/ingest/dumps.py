@@ -65,11 +65,8 @@ def survey_dumps(
         if problem is not None:
             found[node.name] = CopyState(problem=problem)
         elif anew is None:
-            position = coming.position
-            if base is not None and isinstance(position, dict):
-                position = {**position, "place": place_of(base.positions[node.name]) + 1}
             reason = Reason("FIRST_FILL" if base is None else "REQUESTED")
-            found[node.name] = CopyState(position, anew=reason, bytes=coming.peek.bytes)
+            found[node.name] = CopyState(coming.position, anew=reason, bytes=coming.peek.bytes)
         else:
             found[node.name] = CopyState(
                 coming.position, peek=coming.peek, how=_how(coming.position, anew, coming.note)
@@ -105,14 +102,12 @@ def load_dump(
 
 
 def take_dump(
-    catalog: Catalog,
     engine: Engine,
     source: DumpedSource,
     node: Node,
     version: int,
     position: Position,
     path: str,
-    lease: Lease,
 ) -> TakenDump:
     """Store at *path* the delta that leads from a version of the copy to a dump."""
     old = snapshot(f"{node.path}@v{version}", engine.storage_options)
@@ -126,11 +121,15 @@ def take_dump(
         if found.counts.total:
             delta = ingest(engine, node.name, _signed(found.report, node.stored), node.stored, path)
         how, aside = _told_of(found), found.unreadable["new"]
+    return TakenDump(delta, how, {"count": aside.count, "first": list(aside.first)})
+
+
+def log_dump(catalog: Catalog, node: Node, position: Position, delta: Delta, lease: Lease) -> None:
+    """Note a dump that was taken as a transaction of its table; one without changes is none."""
     counts = {"inserted": delta.inserted, "deleted": delta.deleted}
     changed = {what: count for what, count in counts.items() if count}
     taken = Transaction(position, dump_name(position), made_at(position), place_of(position), changed)
     catalog.unit_of_work.append(node.name, [taken] if changed else [], position, lease=lease)
-    return TakenDump(delta, how, {"count": aside.count, "first": list(aside.first)})
 
 
 def dump_rows(engine: Engine, source: DumpedSource, node: Node, position: Position, folder: str) -> str:

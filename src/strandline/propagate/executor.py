@@ -22,7 +22,7 @@ from strandline.ingest.advance import carried_on, goes_on, read_anew, take_in
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.copies import place_of
 from strandline.ingest.dumped import DumpedSource
-from strandline.ingest.dumps import load_dump, take_dump
+from strandline.ingest.dumps import load_dump, log_dump, take_dump
 from strandline.ingest.leaf import ingest, log_transactions
 from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
@@ -254,7 +254,7 @@ class _Run:
     def _take_dump(self, source: DumpedSource, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
         context, position = self._context, plan.positions[node.name]
         assert plan.baseline is not None
-        taken = take_dump(context.catalog, context.engine, source, node, plan.baseline, position, path, self._lease)
+        taken = take_dump(context.engine, source, node, plan.baseline, position, path)
         told = {"how": taken.how, "set_aside": taken.set_aside}
         return {**_noted(taken.delta), "rows_in": taken.delta.rows, **told}
 
@@ -276,6 +276,8 @@ class _Run:
                 make_ready(self._context.engine, node, plan.baseline, step.id)
             installed = install(self._context.engine, node, delta, plan.baseline, step.id)
             method, version = installed.method, installed.version
+        if isinstance(self._context.sources.get(node.name.split(".", 1)[0]), DumpedSource) and node.copied:
+            log_dump(self._context.catalog, node, plan.positions[node.name], delta, self._lease)
         counts = {"inserted": delta.inserted, "deleted": delta.deleted}
         return {"version": version, "install": method, **counts}, self._new_version(node, plan, version)
 

@@ -124,13 +124,13 @@ def test_a_dump_that_was_taken_away_or_changed_is_an_error(tmp_path: Path) -> No
     write(tmp_path / "1.parquet", ROWS, EVENTS)
     dump = files.newest("t", None).dump
     assert dump is not None
-    with pytest.raises(SourceError, match=r"\[DUMP_GONE\] dump 1.parquet of src.t has been changed"):
-        with files.opened("t", dump.identity, (), ""):
-            write(tmp_path / "1.parquet", [(5, "e")], EVENTS)
+    changed = pytest.raises(SourceError, match=r"\[DUMP_GONE\] dump 1.parquet of src.t has been changed")
+    with changed, files.opened("t", dump.identity, (), ""):
+        write(tmp_path / "1.parquet", [(5, "e")], EVENTS)
     (tmp_path / "1.parquet").unlink()
-    with pytest.raises(SourceError, match=r"\[DUMP_GONE\] dump 1.parquet of src.t was taken away"):
-        with files.opened("t", dump.identity, (), ""):
-            raise AssertionError("there is nothing to read")
+    gone = pytest.raises(SourceError, match=r"\[DUMP_GONE\] dump 1.parquet of src.t was taken away")
+    with gone, files.opened("t", dump.identity, (), ""):
+        raise AssertionError("there is nothing to read")
 
 
 def test_a_file_that_is_not_what_it_should_be_is_held_back(tmp_path: Path) -> None:
