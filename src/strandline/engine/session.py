@@ -20,7 +20,15 @@ from strandline.algebra.schema import Column, Schema
 from strandline.engine.capabilities import Capabilities, probe
 from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
-from strandline.engine.little import PinnedReads, collected, usual_type, writable, write_files, write_table
+from strandline.engine.little import (
+    DifferingReads,
+    PinnedReads,
+    collected,
+    usual_type,
+    writable,
+    write_files,
+    write_table,
+)
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
 
@@ -71,13 +79,14 @@ class Engine:
         self._own: SparkSession | None = None
         self._worker: SparkSession | None = None
         self._scratch: str | None = None
-        self._pinned: PinnedReads | None = None
+        self._pinned: DifferingReads | None = None
+        self._small = False
         self.storage_options = dict(storage_options or {})
 
     @property
     def small(self) -> bool:
         """Whether a step over little data is under way."""
-        return self._pinned is not None
+        return self._small
 
     @property
     def started(self) -> bool:
@@ -216,14 +225,15 @@ class Engine:
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         self.worker.addTag(tag)
         self.worker.addTag(_TAG)
-        before, self._pinned = self._pinned, PinnedReads(self.worker, self.storage_options) if small else None
+        reads = PinnedReads if small else DifferingReads
+        before = self._pinned, self._small
+        self._pinned, self._small = reads(self.worker, self.storage_options), small
         try:
             with _quiet():
                 yield
         finally:
-            if self._pinned is not None:
-                self._pinned.close()
-            self._pinned = before
+            self._pinned.close()
+            self._pinned, self._small = before
             self.worker.removeTag(tag)
             self.worker.removeTag(_TAG)
 
