@@ -52,9 +52,15 @@ class DumpedSource(Copies):
         self.inner.check()
 
     def tables(self) -> Mapping[str, TableInfo]:
-        """The tables as their newest dumps have them; one without a dump as it was known to be, if views read it."""
+        """The tables as their newest dumps have them; without a dump, or an answer, as they were known to be."""
         known = self.known()
-        found = {name: info if info.columns else known.get(name, info) for name, info in self.inner.tables().items()}
+        try:
+            there = self.inner.tables()
+        except SourceError:
+            if not known:
+                raise
+            return known
+        found = {name: info if info.columns else known.get(name, info) for name, info in there.items()}
         return {name: info for name, info in found.items() if info.columns}
 
     def position(self, table: str) -> Position:

@@ -52,8 +52,11 @@ def survey_dumps(
 ) -> dict[str, CopyState]:
     """Look at the copies of one source; with *only_look* at nothing that would have to be read for it."""
     known = source.known() if only_look and not source.inner.peekable else source.tables()
-    found = {}
+    gone = {node.name: problem_with(node, known) for node in copies if table_of(node) not in known}
+    found = {name: CopyState(problem=problem) for name, problem in gone.items()}
     for node in copies:
+        if node.name in gone:
+            continue
         base = catalog.versions.baseline(node.record.id)
         anew = None if base is None or node.name in requested else base.positions[node.name]
         coming = source.next(table_of(node), anew)

@@ -255,7 +255,11 @@ def test_a_dump_that_goes_before_it_is_read_fails_the_plan_and_not_the_next(
     assert rows(warehouse, "p") == bag([(2, "nut")])
     refused(lambda: warehouse.verify_source("dump.no"), "UNKNOWN_VIEW")
     (folder / "3.parquet").unlink()
+    (folder / "1.parquet").unlink()
     refused(lambda: warehouse.verify_source("dump.parts"), "DUMP_GONE")
+    assert warehouse.plan().empty and not any(node.blocked for node in warehouse.plan().nodes)
+    folder.rmdir()
+    assert str(warehouse.refresh().views["p"].problem).startswith("SOURCE_TABLE_GONE")
 
 
 @pytest.mark.postgres

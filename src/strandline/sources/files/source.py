@@ -23,7 +23,7 @@ from strandline.sql.names import choices
 
 
 class FilesSource:
-    """The tables of *declared*; and, with *path* and *each*, every folder below *path* that holds a dump."""
+    """The tables of *declared*; and, with *path* and *each*, one for every folder below *path*."""
 
     kind = "files"
     peekable = True
@@ -91,7 +91,7 @@ class FilesSource:
                 f"source {self.name} is declared at {self._path}, and there is no such folder; correct the path.",
             )
         tables = self._all()
-        if not tables:
+        if not self._declared and not any(dumps(table) for table in tables.values()):
             raise SourceError(
                 "NO_DUMP",
                 f"source {self.name} is declared at {self._path}, and no folder below it holds dumps; put the dumps of "
@@ -112,7 +112,8 @@ class FilesSource:
             self.check()
         except SourceError as error:
             return [Finding(error.message, False, error.code)]
-        return [self._finding(name, table) for name, table in self._all().items()]
+        tables = {name: table for name, table in self._all().items() if name in self._declared or dumps(table)}
+        return [self._finding(name, table) for name, table in tables.items()]
 
     def close(self) -> None:
         """Files are not held open."""
@@ -160,19 +161,15 @@ class FilesSource:
         if self._path is not None and self._each is not None and Path(self._path).is_dir():
             for entry in sorted(Path(self._path).iterdir()):
                 if entry.name not in found and entry.is_dir() and not entry.name.startswith(("_", ".")):
-                    table = self._each(entry.name, str(entry))
-                    if dumps(table):
-                        found[entry.name] = table
+                    found[entry.name] = self._each(entry.name, str(entry))
         return found
 
     def _table(self, name: str) -> FilesTable:
-        found = self._declared.get(name) or self._all().get(name)
-        if found is not None:
-            return found
-        if self._path is not None and self._each is not None:
-            # A folder whose dumps were all taken away.
-            return self._each(name, f"{self._path}/{name}")
-        raise SourceError("UNKNOWN_TABLE", f"source {self.name} has no table {name}; it has {choices(self._declared)}.")
+        found = self._all().get(name)
+        if found is None:
+            there = choices(self._all(), name)
+            raise SourceError("UNKNOWN_TABLE", f"source {self.name} has no table {name}; it has {there}.")
+        return found
 
     def _again(self, table: str, identity: Mapping[str, Json]) -> FoundDump:
         """The dump with that identity, as it was."""
