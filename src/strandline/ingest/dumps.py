@@ -58,21 +58,23 @@ def survey_dumps(
         if node.name in gone:
             continue
         base = catalog.versions.baseline(node.record.id)
-        anew = None if base is None or node.name in requested else base.positions[node.name]
-        coming = source.next(table_of(node), anew)
+        shown = None if base is None else base.positions[node.name]
+        coming = source.next(table_of(node), shown)
         problem = coming.problem or problem_with(node, known)
-        if problem is None and base is None and not coming.changed:
-            problem = Reason(
-                "SOURCE_FAILED", f"[NO_DUMP] there is no whole dump of {node.name} yet; {coming.note or ''}"
-            )
+        anew = base is None or node.name in requested
+        if anew and shown is not None and problem is None:
+            coming = source.next(table_of(node), None)
+        if anew and problem is None and not coming.changed:
+            waiting = f"; {coming.note}" if coming.note else ""
+            problem = Reason("SOURCE_FAILED", f"[NO_DUMP] there is no whole dump of {node.name}{waiting}")
         if problem is not None:
             found[node.name] = CopyState(problem=problem)
-        elif anew is None:
+        elif anew:
             reason = Reason("FIRST_FILL" if base is None else "REQUESTED")
             found[node.name] = CopyState(coming.position, anew=reason, bytes=coming.peek.bytes)
         else:
             found[node.name] = CopyState(
-                coming.position, peek=coming.peek, how=_how(coming.position, anew, coming.note)
+                coming.position, peek=coming.peek, how=_how(coming.position, shown, coming.note)
             )
     return found
 

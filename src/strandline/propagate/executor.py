@@ -56,12 +56,7 @@ class _Run:
         self._versions: dict[str, int] = {}
         self._failed: dict[str, str] = {}
         self._moved = False
-        # Dumps that turn out to hold what is there already are no reason for a new state.
-        self._only_dumps = all(
-            isinstance(context.sources.get(n.name.split(".", 1)[0]), DumpedSource)
-            for n in plan.nodes
-            if n.changed and context.vdag.nodes[n.name].copied
-        ) and not any(step.kind == "ingest" for step in plan.steps)
+        self._only_dumps = _only_dumps(context, plan)
         self._state: int | None = None
         self._reports = {
             n.name: ViewReport(n.strategy, n.reason, problem=str(n.reason) if n.blocked else None) for n in plan.nodes
@@ -399,6 +394,14 @@ class _Run:
             problem = report.problem if report else kept.problem if kept else None
             entries.append(StateEntry(node.name, node.record.id, base.version, base.positions, problem))
         catalog.states.publish(self._plan.id, entries, self._lease)
+
+
+def _only_dumps(context: Context, plan: RefreshPlan) -> bool:
+    """Whether all that moves a plan is dumps: if they hold what is there already, they are no reason for a new state."""
+    moving = [n for n in plan.nodes if context.vdag.nodes[n.name].copied and n.strategy != "none"]
+    dumped = [isinstance(context.sources.get(n.name.split(".", 1)[0]), DumpedSource) for n in moving]
+    compared = all(n.strategy == "incremental" for n in moving)
+    return bool(moving) and all(dumped) and compared and not any(step.kind == "ingest" for step in plan.steps)
 
 
 def _captured(source: str) -> str:

@@ -217,7 +217,7 @@ def test_a_key_that_is_none_and_columns_that_change(tmp_path: Path, warehouse: W
     write(folder / "5.parquet", [A, B], PARTS)
     refreshed(warehouse)
     assert rows(warehouse, "p") == bag([(1, "bolt"), (2, "nut")])
-    warehouse.refresh("dump.parts", full=True)
+    assert warehouse.refresh("dump.parts", full=True).ok
     refreshed(warehouse)
     assert rows(warehouse, "p") == bag([(1, "bolt"), (2, "nut")]) and warehouse.verify("p").ok
 
