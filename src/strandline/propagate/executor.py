@@ -397,7 +397,7 @@ class _Run:
 
 
 def _only_dumps(context: Context, plan: RefreshPlan) -> bool:
-    """Whether all that moves a plan is dumps: if they hold what is there already, they are no reason for a new state."""
+    """Whether dumps are all that moves a plan: if they hold what is there already, no new state is needed."""
     moving = [n for n in plan.nodes if context.vdag.nodes[n.name].copied and n.strategy != "none"]
     dumped = [isinstance(context.sources.get(n.name.split(".", 1)[0]), DumpedSource) for n in moving]
     compared = all(n.strategy == "incremental" for n in moving)
