@@ -144,8 +144,7 @@ class Warehouse:
 
     def check_source(self, name: str) -> list[Finding]:
         """All that a source must be and have, and whether it does; what is missing comes with the statement for it."""
-        self._declared.known(name)
-        source = self._sources[name]
+        source = self._declared.adapter(name)
         try:
             if isinstance(source, CopiedSource | DumpedSource):
                 return list(source.inner.findings())
@@ -156,8 +155,7 @@ class Warehouse:
 
     def accept_dump(self, name: str, table: str) -> str:
         """Let the newest dump of a table be taken, though it has far fewer rows than the one before; its name."""
-        self._declared.known(name)
-        source = self._sources[name]
+        source = self._declared.adapter(name)
         if not isinstance(source, DumpedSource):
             raise SourceError(
                 "NO_DUMP", f"source {name} is of kind {source.kind}; only files and jdbc sources have dumps."

@@ -65,6 +65,12 @@ class DeclaredSources:
             )
         return record.config
 
+    def adapter(self, name: str) -> Source:
+        """The adapter of a source, applied or only declared by a file so far."""
+        if name not in self.adapters:
+            self.known(name)
+        return self.adapters[name]
+
     def reachable(self, name: str, config: Mapping[str, Any]) -> Source:
         """The adapter for a declaration, after it was found to be usable."""
         source = self._adapter(name, config)

@@ -174,7 +174,7 @@ class DumpedSource(Copies):
         if last:
             return sum(last[0].summary.values())
         rows = upto["rows"] if isinstance(upto, dict) else None
-        return int(rows * USUAL_CHANGE) if isinstance(rows, int) else None
+        return max(1, int(rows * USUAL_CHANGE)) if isinstance(rows, int) else None
 
 
 def dump_name(position: Position) -> str:
