@@ -122,12 +122,12 @@ class DumpedSource(Copies):
 
     def held_back(self, table: str, position: Position, before: int, rows: int) -> Reason | None:
         """Why a dump is not taken that has fewer rows than the one before; None if it may be."""
-        least = self.inner.rules(table).shrink * before
-        if rows >= least or self._catalog.settings.get(self._accepting(table)) == _stamp(position):
+        shrink = self.inner.rules(table).shrink
+        if rows >= shrink * before or self._catalog.settings.get(self._accepting(table)) == _stamp(position):
             return None
         detail = (
             f"dump {dump_name(position)} of {self.name}.{table} has {rows:,} rows, and the one before had {before:,}: "
-            f"less than the fraction {self.inner.rules(table).shrink:g} that is declared (`shrink`); if that is so run "
+            f"less than the fraction {shrink:g} that is declared (`shrink`); if that is right, run "
             f"`strandline source accept {self.name} {table}`, else have it dumped again"
         )
         return Reason("DUMP_HELD_BACK", detail)

@@ -147,7 +147,7 @@ def _dumped(
     coming = source.next(node.name.split(".", 1)[1], shown)
     if coming.problem is not None:
         problems[node.name] = str(coming.problem)
-    if coming.position is not None:
+    elif coming.position is not None:
         positions[node.name] = coming.position
     return coming.note
 

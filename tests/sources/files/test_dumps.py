@@ -118,6 +118,7 @@ def test_ten_dumps_joined_with_postgres(tmp_path: Path, engine: Engine, database
         assert not held.ok and problem.startswith("DUMP_HELD_BACK: dump 06.parquet of dump.parts has 1 rows")
         assert "strandline source accept dump parts" in problem
         status = warehouse.status()
+        assert not any(view.fresh for view in status.views)
         assert {leaf.leaf: bool(leaf.problem) for leaf in status.sources} == {
             "dump.parts": True,
             "dump.events": False,
