@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 def restated(
-    engine: Engine, found: Snapshot, named: Sequence[str], stored: pa.Schema, folder: str, policy: Policy
+    engine: Engine,
+    found: Snapshot,
+    named: Sequence[str],
+    stored: pa.Schema,
+    folder: str,
+    unreadable: Unreadable,
+    policy: Policy,
 ) -> Snapshot:
     """The columns *named* of a snapshot with the names and types of *stored*, one for one, in files below *folder*."""
     from strandline.differential.spark_reading import read
@@ -27,7 +33,6 @@ def restated(
         return empty
     types = [field.type for field in stored]
     wanted = Columns(pa.schema(list(zip(named, types, strict=True))), ())
-    unreadable = Unreadable(found.name)
     rows = read(engine, found, wanted, unreadable, policy)
     renamed = rows.frame.toDF(*stored.names)
     renamed.write.mode("overwrite").parquet(folder)

@@ -19,6 +19,7 @@ from strandline.differential.outcome import Differential
 from strandline.differential.report import AFTER, CHANGE_TYPE, INSERT
 from strandline.differential.restating import restated
 from strandline.differential.snapshot import Snapshot, snapshot
+from strandline.differential.unreadable import Unreadable
 from strandline.engine.session import Engine
 from strandline.errors import DifferentialError, SourceError
 from strandline.ingest.advance import CopyState, problem_with, table_of
@@ -157,11 +158,12 @@ def _compared(
         if "://" not in left:
             shutil.rmtree(left, ignore_errors=True)
     assert isinstance(position, dict)
+    aside = Unreadable(dump_name(position))
     try:
         with source.inner.opened(table, position, node.visible, f"{folder}-dump") as dump:
             if names(node.stored) != names(node.visible):
                 assert old.schema is not None
-                dump = restated(engine, dump, names(node.visible), old.schema, f"{folder}-renamed", policy)
+                dump = restated(engine, dump, names(node.visible), old.schema, f"{folder}-renamed", aside, policy)
             found = compare(
                 engine,
                 old,
@@ -175,6 +177,7 @@ def _compared(
     except DifferentialError as error:
         what = f"dump {dump_name(position)} of {node.name} cannot be taken: {_FLAG.sub('', error.message)}"
         raise SourceError(error.code, what, excerpt=error.excerpt) from error
+    found.unreadable["new"].add(aside.count, aside.first)
     yield found
 
 
