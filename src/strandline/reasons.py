@@ -10,6 +10,7 @@ from dataclasses import dataclass
 MEANINGS: dict[str, str] = {
     "UNCHANGED": "no input has changed since the last refresh",
     "CHANGES": "computed from the changes of its inputs",
+    "DUMP_COMPARED": "the source has no log of changes, so the newest dump of the table is compared with its copy",
     "GROUPS_AFFECTED": "an aggregate cannot be subtracted, so the groups that changed are computed anew",
     "KEYS_AFFECTED": "rows come and go with rows elsewhere, so the keys that changed are looked up anew",
     "PARTITIONS_AFFECTED": "a window function reads whole partitions, so those that changed are computed anew",
@@ -25,6 +26,7 @@ MEANINGS: dict[str, str] = {
     "SLOT_LOST": "the source's log of changes was lost or moved on without us, so the copies are made anew",
     "SOURCE_REPLACED": "the source is another server than before, or went back in time, so the copies are made anew",
     "SOURCE_TABLE_REWRITTEN": "the source table was rewritten or lost changes on their way, so its copy is made anew",
+    "DUMP_HELD_BACK": "the newest dump of the source table is not taken, because it cannot be right as it is",
     "SOURCE_UNREACHABLE": "the source does not answer",
     "SOURCE_FAILED": "the source refuses what is needed to read it",
     "SOURCE_TABLE_REPLACED": "the source table was dropped and made anew",

@@ -32,6 +32,7 @@ from strandline.errors import RefreshError, SourceError, SqlError
 from strandline.ingest.advance import CopyState
 from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.dumped import DumpedSource
 from strandline.project.folder import Project
 from strandline.propagate.against_source import verify_against_source
 from strandline.propagate.context import Context
@@ -148,15 +149,24 @@ class Warehouse:
 
     def check_source(self, name: str) -> list[Finding]:
         """All that a source must be and have, and whether it does; what is missing comes with the statement for it."""
-        self._declared.known(name)
-        source = self._sources[name]
+        source = self._declared.adapter(name)
         try:
-            if isinstance(source, CopiedSource):
+            if isinstance(source, CopiedSource | DumpedSource):
                 return list(source.inner.findings())
             source.check()
         except SourceError as error:
             return [Finding(error.message, False, error.code)]
         return [Finding(f"{len(source.tables())} tables can be read", True)]
+
+    def accept_dump(self, name: str, table: str) -> str:
+        """Let the newest dump of a table be taken, though it has far fewer rows than the one before; its name."""
+        source = self._declared.adapter(name)
+        if not isinstance(source, DumpedSource):
+            raise SourceError(
+                "NO_DUMP", f"source {name} is of kind {source.kind}; only files and jdbc sources have dumps."
+            )
+        with self._changing(f"accept a dump of {name}.{table}"):
+            return source.accept(table)
 
     def attach(self, source: Source) -> None:
         """Take a source that this program made, for as long as this warehouse is open."""

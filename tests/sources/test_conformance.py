@@ -17,7 +17,7 @@ from strandline.algebra.schema import Column
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.sources.protocol import Position
-from tests.conftest import bag
+from tests.conftest import bag, new_database
 from tests.sources.conformance import (
     COLUMNS,
     HARNESSES,
@@ -41,12 +41,21 @@ from tests.sources.conformance import (
     read_changes,
     read_snapshots,
 )
+from tests.sources.files import harness as dumped
 from tests.sources.postgres.harness import following
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module", params=[*HARNESSES, pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        *HARNESSES,
+        "files",
+        pytest.param("postgres", marks=pytest.mark.postgres),
+        pytest.param("jdbc", marks=pytest.mark.postgres),
+    ],
+)
 def history(
     request: pytest.FixtureRequest, small: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[History]:
@@ -55,6 +64,12 @@ def history(
     if request.param == "postgres":
         with following(request.getfixturevalue("own_database"), folder / "project", small) as harness:
             yield begin(harness).run(TRANSACTIONS)
+    elif request.param == "files":
+        with dumped.files(folder, small) as dumps:
+            yield begin(dumps).run(TRANSACTIONS)
+    elif request.param == "jdbc":
+        with new_database(request.getfixturevalue("server")) as dsn, dumped.jdbc(dsn, folder, small) as dumps:
+            yield begin(dumps).run(TRANSACTIONS)
     else:
         yield begin(HARNESSES[request.param](small, folder)).run(TRANSACTIONS)
 

@@ -76,7 +76,6 @@ def test_statements_of_later_versions_are_named_as_such(warehouse: Warehouse) ->
         "CREATE MATERIALIZED VIEW v CONSISTENCY COMPLETE AS SELECT 1 AS a",
     ):
         refused(lambda statement=statement: warehouse.sql(statement), "NOT_YET_AVAILABLE")  # type: ignore[misc]
-    refused(lambda: warehouse.add_source("dumps", kind="files", path="/data"), "NOT_YET_AVAILABLE")
 
 
 def test_strict_views_are_refused_where_they_cannot_be_incremental(warehouse: Warehouse, folder: Path) -> None:

@@ -167,6 +167,8 @@ def _position(position: Json) -> str:
         return "unknown"
     if isinstance(position, dict) and "version" in position:
         return f"version {position['version']}"
+    if isinstance(position, dict) and "dump" in position:
+        return f"dump {position['dump']}"
     if isinstance(position, dict) and isinstance(place := position.get("place"), int):
         return format_lsn(place)
     return str(position)

@@ -140,6 +140,9 @@ def _print_report(report: RefreshReport) -> None:
         return
     columns = ("view", "strategy", "reason", "rows in#", "inserted#", "deleted#", "seconds#")
     print_table(columns, (_report_row(name, view) for name, view in shown.items()))
+    for name, view in report.hidden.items():
+        if view.how is not None:
+            typer.echo(f"{name}: {view.how}.")
     for line in problems({name: view.problem for name, view in report.views.items()}):
         typer.echo(line, err=True)
     state = "nothing is published yet" if report.state is None else f"the newest state is {report.state}"

@@ -1,4 +1,4 @@
-"""``strandline source check`` and ``source drop``."""
+"""``strandline source check``, ``source drop`` and ``source accept``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a source.
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Look at sources, and remove them.", no_args_is_help=True)
+    group = typer.Typer(help="Look at sources, accept their dumps, and remove them.", no_args_is_help=True)
     group.command(
         "check",
         epilog=examples(
@@ -33,6 +33,10 @@ def add_to(app: typer.Typer) -> None:
     group.command(
         "drop", epilog=examples("strandline source drop shop  # forget it; its slot and publication are dropped too")
     )(drop)
+    group.command(
+        "accept",
+        epilog=examples("strandline source accept dump parts  # the newest dump is right, however small it is"),
+    )(accept)
     app.add_typer(group, name="source")
 
 
@@ -70,6 +74,23 @@ def drop(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
             print_json({"dropped": name})
         else:
             typer.echo(f"Source {name} is removed.")
+
+
+def accept(
+    context: typer.Context,
+    name: Name,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table of it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let the newest dump of a table be taken, though it has far fewer rows than the one before."""
+    settings: Context = context.obj
+    with reported(as_json=as_json):
+        with settings.warehouse() as warehouse:
+            dump = warehouse.accept_dump(name, table)
+        if as_json:
+            print_json({"source": name, "table": table, "accepted": dump})
+        else:
+            typer.echo(f"Dump {dump} of {name}.{table} is accepted; the next refresh takes it.")
 
 
 def _print_findings(found: Mapping[str, Sequence[Finding]]) -> None:

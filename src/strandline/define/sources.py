@@ -10,10 +10,12 @@ from strandline.catalog import Catalog
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.dumped import DumpedSource
 from strandline.project.config import DEFAULT_RETAINED_WAL, parse_size
 from strandline.project.folder import Project, source_config
 from strandline.sources.adapters import adapter
 from strandline.sources.protocol import CapturedSource, Source
+from strandline.sources.snapshots import SnapshotSource
 from strandline.sql.names import choices
 
 
@@ -62,6 +64,12 @@ class DeclaredSources:
                 "UNKNOWN_SOURCE", f"there is no source {name}; there are: {choices(self.adapters, name)}."
             )
         return record.config
+
+    def adapter(self, name: str) -> Source:
+        """The adapter of a source, applied or only declared by a file so far."""
+        if name not in self.adapters:
+            self.known(name)
+        return self.adapters[name]
 
     def reachable(self, name: str, config: Mapping[str, Any]) -> Source:
         """The adapter for a declaration, after it was found to be usable."""
@@ -113,7 +121,7 @@ class DeclaredSources:
 
     def _close(self, name: str) -> None:
         source = self.adapters.get(name)
-        if isinstance(source, CopiedSource):
+        if isinstance(source, CopiedSource | DumpedSource):
             source.inner.close()
 
     def _close_log(self, name: str) -> None:
@@ -143,12 +151,22 @@ class DeclaredSources:
         resolved = dict(config)
         if config.get("path") and "://" not in config["path"]:
             resolved["path"] = str((self._project.folder / config["path"]).resolve())
+        if config["kind"] == "files":
+            resolved["tables"] = {
+                table: {
+                    **given,
+                    "path": str(self._project.folder.resolve() / resolved.get("path", "") / given.get("path", table)),
+                }
+                for table, given in (config.get("tables") or {}).items()
+            }
         if config["kind"] == "postgres":
             resolved["max_retained_wal"] = parse_size(config.get("max_retained_wal", DEFAULT_RETAINED_WAL))
         owner = f"{self._project.config.name}_{self._catalog.warehouse_id[:8]}"
         found = adapter(name, resolved, self._engine, located if config.get("tables") else {}, owner)
         if isinstance(found, CapturedSource):
             return CopiedSource(found, self._catalog, self._engine, self._project.warehouse_root)
+        if isinstance(found, SnapshotSource):
+            return DumpedSource(found, self._catalog, self._engine, self._project.warehouse_root)
         return found
 
     def _note_locations(self, name: str, source: Source) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -39,8 +39,9 @@ _VERSIONED = re.compile(r"(.+)@v(\d+)")
 class Snapshot:
     """Rows at rest.
 
-    *name* is how the user calls it. *files* are what this process can read in order, None if only Spark can read it.
-    *schema* is None if nothing says what the columns are: it then has no rows. *fingerprint* changes when the rows do.
+    *name* is how the user calls it. *files* are what this process can read in order, None if only Spark can read it:
+    then it reads *paths*, or *path* if there are none, with *options* for its reader of the format. *schema* is None if
+    nothing says what the columns are: it then has no rows. *fingerprint* changes when the rows do.
     """
 
     name: str
@@ -52,6 +53,8 @@ class Snapshot:
     bytes: int | None = None
     rows: int | None = None
     fingerprint: str = ""
+    paths: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> bool:

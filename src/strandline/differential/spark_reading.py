@@ -54,11 +54,15 @@ def read(engine: Engine, snapshot: Snapshot, columns: Columns, unreadable: Unrea
 
     spark = engine.worker
     if snapshot.files == ():
-        schema = from_arrow_schema(pa.schema([(f"c{i}", field.type) for i, field in enumerate(columns.schema)]))
+        schema = from_arrow_schema(
+            pa.schema([(f"c{i}", field.type) for i, field in enumerate(columns.schema)]), prefer_timestamp_ntz=True
+        )
         return Input(spark.createDataFrame([], schema), None, 0, 0, True)
     raw = _raw(engine, snapshot)
     assert snapshot.schema is not None
-    kinds = [field.dataType.simpleString() for field in from_arrow_schema(columns.schema).fields]
+    kinds = [
+        field.dataType.simpleString() for field in from_arrow_schema(columns.schema, prefer_timestamp_ntz=True).fields
+    ]
     chosen = []
     bad = [f"{quoted(CORRUPT)} IS NOT NULL"] if CORRUPT in raw.columns else []
     for place, (field, kind) in enumerate(zip(columns.schema, kinds, strict=True)):
@@ -123,17 +127,20 @@ def _raw(engine: Engine, snapshot: Snapshot) -> DataFrame:
             assert snapshot.schema is not None
             ddl = ", ".join(f"{quoted(name)} STRING" for name in (*snapshot.schema.names, CORRUPT))
             reader = spark.read.schema(ddl).option("header", True).option("escape", '"').option("mode", "PERMISSIVE")
-            return reader.option("columnNameOfCorruptRecord", CORRUPT).csv(_paths(snapshot))
+            return reader.option("columnNameOfCorruptRecord", CORRUPT).options(**snapshot.options).csv(_paths(snapshot))
         case "json":
             return _json(engine, snapshot)
 
 
 def _json(engine: Engine, snapshot: Snapshot) -> DataFrame:
     """A line an object; what is no object has its text in a column of its own."""
+    from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
     reader = engine.worker.read.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
-    schema = reader.json(_paths(snapshot)).schema
+    reader = reader.options(**snapshot.options)
+    known = None if snapshot.schema is None else from_arrow_schema(snapshot.schema, prefer_timestamp_ntz=True)
+    schema = known or reader.json(_paths(snapshot)).schema
     fields = [field for field in schema.fields if field.name != CORRUPT]
     if not fields:
         raise DifferentialError(
@@ -143,4 +150,4 @@ def _json(engine: Engine, snapshot: Snapshot) -> DataFrame:
 
 
 def _paths(snapshot: Snapshot) -> list[str]:
-    return list(snapshot.files or (snapshot.path,))
+    return list(snapshot.files or snapshot.paths or (snapshot.path,))

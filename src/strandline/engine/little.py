@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 MOST_FILES = 500
 """A version with more files is left to Spark, which reads their statistics too."""
 
-_PINNED = re.compile(r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+)")
+_APART = re.compile(r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+) /\* without files of version (\d+) \*/")
+_PINNED = re.compile(r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+)(?! /\* without)\b")
 _STORED = re.compile(r"parquet\.`((?:[^`]|``)+)`")
 _FEED = re.compile(r"table_changes_by_path\('([^'\\]+)', (\d+), (\d+)\)")
 _PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "checkpointProtection"})
@@ -35,17 +36,18 @@ _NOT_IN_ARROW = ("interval", "variant", "void", "geometry", "geography", "time("
 _NUMBERS = count(1)
 
 
-class PinnedReads:
-    """Names, in one session, for pinned versions, stored files and change feeds; for as long as a step lasts."""
+class DifferingReads:
+    """Names, in one session, for what two versions of a Delta table do not have in common; as long as a step lasts."""
 
     def __init__(self, session: SparkSession, storage_options: Mapping[str, str]) -> None:
         self._session = session
         self._options = dict(storage_options) or None
         self._names: dict[str, str | None] = {}
+        self._apart: dict[tuple[str, int, int], Any] = {}
 
     def replaced(self, sql: str) -> str:
         """*sql* with what it reads by those names, where that can be."""
-        for form, read in ((_PINNED, self._version), (_STORED, self._files), (_FEED, self._feed)):
+        for form, read in self._forms():
             sql = form.sub(lambda found, read=read: self._name(found, read), sql)  # type: ignore[misc]
         return sql
 
@@ -67,15 +69,36 @@ class PinnedReads:
             self._names[text] = name
         return self._names[text] or text
 
-    def _version(self, path: str, version: int) -> DataFrame | None:
+    def _forms(self) -> list[tuple[re.Pattern[str], Callable[..., DataFrame | None]]]:
+        """What is recognised in a text, and how it is read."""
+        return [(_APART, self._version_apart)]
+
+    def _version_apart(self, path: str, version: int, other: int) -> DataFrame | None:
+        """A version without the files of *other*."""
+        pair = (path, min(version, other), max(version, other))
+        if pair not in self._apart:
+            self._apart[pair] = _told_apart(*pair, self._options)
+        both = self._apart[pair]
+        return None if both is None else self._read(*both[0 if version < other else 1])
+
+    def _read(self, files: list[str], schema_json: str) -> DataFrame:
         from pyspark.sql.types import StructType
 
+        schema = StructType.fromJson(json.loads(schema_json))
+        return self._session.read.schema(schema).parquet(*files) if files else self._session.createDataFrame([], schema)
+
+
+class PinnedReads(DifferingReads):
+    """Names for pinned versions, stored files and change feeds too."""
+
+    def _forms(self) -> list[tuple[re.Pattern[str], Callable[..., DataFrame | None]]]:
+        return [*super()._forms(), (_PINNED, self._version), (_STORED, self._files), (_FEED, self._feed)]
+
+    def _version(self, path: str, version: int) -> DataFrame | None:
         found = plain_files(path, version, self._options)
         if found is None or len(found[0]) > MOST_FILES:
             return None
-        schema = StructType.fromJson(json.loads(found[1]))
-        files = found[0]
-        return self._session.read.schema(schema).parquet(*files) if files else self._session.createDataFrame([], schema)
+        return self._read(*found)
 
     def _files(self, path: str) -> DataFrame | None:
         """Files that a step stored; Spark would run a job to find out their columns."""
@@ -95,6 +118,22 @@ class PinnedReads:
         except (DeltaError, OSError):
             return None
         return self._session.createDataFrame(_usual(rows)) if rows.num_rows else None
+
+
+def _told_apart(
+    path: str, first: int, second: int, options: Mapping[str, str] | None
+) -> tuple[tuple[list[str], str], tuple[list[str], str]] | None:
+    """Of two versions the files that the other does not have, and their schemas.
+
+    It is one decision for both: rows of common files cancel out only if neither side reads them.
+    """
+    a, b = plain_files(path, first, options), plain_files(path, second, options)
+    if a is None or b is None:
+        return None
+    common = set(a[0]) & set(b[0])
+    if max(len(a[0]), len(b[0])) - len(common) > MOST_FILES:
+        return None
+    return ([f for f in a[0] if f not in common], a[1]), ([f for f in b[0] if f not in common], b[1])
 
 
 def plain_files(path: str, version: int, options: Mapping[str, str] | None) -> tuple[list[str], str] | None:

@@ -14,12 +14,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import psutil
+import pyarrow as pa
 
-from strandline.algebra.schema import Schema
+from strandline.algebra.schema import Column, Schema
 from strandline.engine.capabilities import Capabilities, probe
 from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
-from strandline.engine.little import PinnedReads, collected, writable, write_files, write_table
+from strandline.engine.little import (
+    DifferingReads,
+    PinnedReads,
+    collected,
+    usual_type,
+    writable,
+    write_files,
+    write_table,
+)
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
 
@@ -70,13 +79,14 @@ class Engine:
         self._own: SparkSession | None = None
         self._worker: SparkSession | None = None
         self._scratch: str | None = None
-        self._pinned: PinnedReads | None = None
+        self._pinned: DifferingReads | None = None
+        self._small = False
         self.storage_options = dict(storage_options or {})
 
     @property
     def small(self) -> bool:
         """Whether a step over little data is under way."""
-        return self._pinned is not None
+        return self._small
 
     @property
     def started(self) -> bool:
@@ -129,6 +139,13 @@ class Engine:
         """The schema of *sql* as JSON, as Delta writes it too."""
         return self.worker.sql(sql).schema.json()
 
+    def arrow_schema(self, sql: str) -> pa.Schema:
+        """The columns of *sql* in Arrow's types, as files of a Delta table have them."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(self.worker.sql(sql).schema)
+        return pa.schema([pa.field(field.name, usual_type(field.type)) for field in schema])
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a small result."""
         return [tuple(row) for row in self._frame(sql).collect()]
@@ -163,10 +180,17 @@ class Engine:
 
     def jdbc_view(self, name: str, options: Mapping[str, str], parts: Sequence[str]) -> None:
         """Name rows that another database gives through JDBC; a task of its own reads each condition of *parts*."""
+        self.jdbc_frame(options, parts).createOrReplaceTempView(name)
+
+    def jdbc_frame(self, options: Mapping[str, str], parts: Sequence[str]) -> DataFrame:
+        """The rows that :meth:`jdbc_view` names."""
         table, url = options["dbtable"], options["url"]
         properties = {key: value for key, value in options.items() if key not in ("dbtable", "url")}
-        rows = self.worker.read.jdbc(url, table, predicates=list(parts), properties=properties)
-        rows.createOrReplaceTempView(name)
+        return self.worker.read.jdbc(url, table, predicates=list(parts), properties=properties)
+
+    def columns_of(self, frame: DataFrame) -> Schema:
+        """The columns of a frame, all of which may be NULL."""
+        return tuple(Column(column.name, column.type) for column in columns_of(frame.schema.json()))
 
     def drop_view(self, name: str) -> None:
         """Forget a name given by :meth:`jdbc_view`."""
@@ -201,14 +225,15 @@ class Engine:
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         self.worker.addTag(tag)
         self.worker.addTag(_TAG)
-        before, self._pinned = self._pinned, PinnedReads(self.worker, self.storage_options) if small else None
+        reads = PinnedReads if small else DifferingReads
+        before = self._pinned, self._small
+        self._pinned, self._small = reads(self.worker, self.storage_options), small
         try:
             with quiet():
                 yield
         finally:
-            if self._pinned is not None:
-                self._pinned.close()
-            self._pinned = before
+            self._pinned.close()
+            self._pinned, self._small = before
             self.worker.removeTag(tag)
             self.worker.removeTag(_TAG)
 

@@ -28,8 +28,19 @@ def change_feed(path: str, after: int, upto: int, columns: Schema) -> str:
 
 
 def difference(path: str, after: int, upto: int, columns: Schema) -> str:
-    """The changed rows in (after, upto], by comparing the two versions."""
-    return compared(select(path, after, columns), select(path, upto, columns), columns, upto)
+    """The changed rows in (after, upto], by comparing the two versions; of files that both have, rows cancel out."""
+    shown = quoted_list(names(columns))
+    old, new = (f"SELECT {shown} FROM {apart(path, one, other)}" for one, other in ((after, upto), (upto, after)))
+    return compared(old, new, columns, upto)
+
+
+def apart(path: str, version: int, other: int) -> str:
+    """A pinned version as a relation, for a reader who does not need the rows of files that *other* has too.
+
+    To Spark that is a comment; within a step the engine reads fewer files for it, on both sides of a comparison or on
+    none.
+    """
+    return f"{table(path, version)} /* without files of version {other} */"
 
 
 def compared(old: str, new: str, columns: Schema, position: int) -> str:

@@ -13,7 +13,8 @@ from strandline.catalog import CaptureRecord, Catalog, Json, Lease, NewVersion, 
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.capture import Captured, TableToCapture, capture, position_of
-from strandline.ingest.copied import COPIED, CopiedSource, both, log_of, place_of
+from strandline.ingest.copied import CopiedSource, both, log_of
+from strandline.ingest.copies import COPIED, place_of
 from strandline.reasons import Reason
 from strandline.sources.protocol import Health, Peek, Position, TableInfo, Wanted
 from strandline.sql.names import quoted
@@ -27,7 +28,7 @@ class CopyState:
 
     *position* is where its copy goes; *problem* is why it must stay where it is; *anew* is why the table, of about so
     many *bytes*, has to be read again before the refresh, which only a refresh itself does; *peek* is what happened
-    between the copy and *position*.
+    between the copy and *position*, and *how* the copy takes it in.
     """
 
     position: Position = None
@@ -35,6 +36,7 @@ class CopyState:
     anew: Reason | None = None
     peek: Peek = field(default_factory=lambda: Peek(()))
     bytes: int | None = None
+    how: Reason = field(default_factory=lambda: Reason("CHANGES"))
 
 
 def survey(
@@ -53,7 +55,7 @@ def survey(
     found = {}
     for node in copies:
         base = bases[node.name]
-        problem = _problem(node, tables)
+        problem = problem_with(node, tables)
         if problem is not None:
             found[node.name] = CopyState(problem=problem)
             continue
@@ -165,7 +167,7 @@ def wanted(node: Node, base: VersionRecord) -> Wanted:
     return Wanted(tuple(c.name for c in node.visible), _key(node), _noted(base))
 
 
-def _problem(node: Node, tables: Mapping[str, TableInfo]) -> Reason | None:
+def problem_with(node: Node, tables: Mapping[str, TableInfo]) -> Reason | None:
     """Why a copy cannot follow its table."""
     info = tables.get(table_of(node))
     if info is None:

@@ -8,38 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from strandline.algebra.plan import Plan
 from strandline.algebra.schema import Schema, names
-from strandline.catalog import Catalog, LeafRecord, TransactionRecord, VersionRecord
+from strandline.catalog import Catalog, TransactionRecord, VersionRecord
 from strandline.engine import tables
-from strandline.engine.delta_log import DeltaLog, NoSuchTable
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.capture import logged, position_of
+from strandline.ingest.copies import Copies, never_at, place_of, summed_up
 from strandline.ingest.fold import Stretch, delta
 from strandline.reasons import Reason
-from strandline.sources.protocol import Answer, CapturedSource, Peek, Position, Size, SourceTransaction, TableInfo
-from strandline.sources.query import pinned_query
-from strandline.sql.names import choices, quoted_list
+from strandline.sources.protocol import CapturedSource, Peek, Position, TableInfo
+from strandline.sql.names import quoted_list
 from strandline.sql.render import SIGN
-from strandline.store.node import Node, node_of
-
-COPIED = "@copied"
-"""Among the inputs of a copy's version: why it was last read anew, and what the source noted of the table then."""
+from strandline.store.node import Node
 
 
-class CopiedSource:
+class CopiedSource(Copies):
     """The tables of *inner*, as their copies and change logs hold them. Positions are places in its log."""
 
-    copied = True
-
     def __init__(self, inner: CapturedSource, catalog: Catalog, engine: Engine, root: str) -> None:
-        self.name = inner.name
-        self.kind = inner.kind
+        super().__init__(inner.name, inner.kind, catalog, engine, root)
         self.inner = inner
-        self._catalog = catalog
-        self._engine = engine
-        self._root = root
 
     def check(self) -> None:
         """Raise SourceError unless the source can be used as it is declared."""
@@ -50,16 +39,13 @@ class CopiedSource:
         try:
             return self.inner.tables()
         except SourceError:
-            known = [leaf for leaf in self._catalog.leaves.all() if leaf.source == self.name]
-            if not known:
+            if not self.known():
                 raise
-            return {leaf.table: _as_known(leaf) for leaf in known}
+            return self.known()
 
     def position(self, table: str) -> Position:
         """The newest position, captured or not."""
-        if self._catalog.views.get(f"{self.name}.{table}") is None and table not in self.tables():
-            there = choices(self.tables(), table)
-            raise SourceError("UNKNOWN_TABLE", f"source {self.name} has no table {table}; it has {there}.")
+        self.require(table)
         record = self._catalog.captures.get(self.name)
         if record is None:
             return None
@@ -115,47 +101,7 @@ class CopiedSource:
         old = self.snapshot(table, after, node.visible)
         return delta(stretch, node.visible, key, self.inner.parsers(table), old, named)
 
-    def snapshot(self, table: str, at: Position, columns: Schema | None) -> str:
-        """A SELECT of the copy at a position."""
-        node = self.node(table)
-        select = node.select(self._version_at(node, at).version)
-        return select if columns is None else f"SELECT {quoted_list(c.name for c in columns)} FROM ({select})"
-
-    def size(self, table: str, at: Position) -> Size:
-        """How much the copy holds."""
-        node = self.node(table)
-        try:
-            size = DeltaLog(node.path, self._engine.storage_options).size(self._version_at(node, at).version)
-        except NoSuchTable:
-            return Size(0, 0)
-        return Size(size.rows, size.bytes)
-
-    def query(self, plan: Plan) -> Answer:
-        """A query over the copies, as they are."""
-        return pinned_query(self, plan, self._shown)
-
-    def acknowledge(self, table: str, position: Position) -> None:
-        """Capturing acknowledges, as soon as changes are in the log."""
-
-    def node(self, table: str) -> Node:
-        """The copy of a table."""
-        record = self._catalog.views.get(f"{self.name}.{table}")
-        if record is None:
-            raise SourceError(
-                "NOT_COPIED",
-                f"{self.name}.{table} is copied when a view first reads it, and none does; create a view over it.",
-            )
-        return node_of(record, self._root)
-
-    def _shown(self, table: str) -> Position:
-        """The position of the copy."""
-        node = self.node(table)
-        base = self._catalog.versions.baseline(node.record.id)
-        if base is None:
-            raise SourceError("NOT_COPIED", f"{node.name} is not copied yet; refresh a view over it first.")
-        return base.positions[node.name]
-
-    def _version_at(self, node: Node, at: Position) -> VersionRecord:
+    def version_at(self, node: Node, at: Position) -> VersionRecord:
         """The version of a copy that shows a position: none of the transactions between the two changed the table."""
         table = node.name.split(".", 1)[1]
         for version in reversed(self._catalog.versions.all(node.record.id)):
@@ -166,10 +112,7 @@ class CopiedSource:
                 if self._logged(table, since, place_of(at)):
                     break
                 return version
-        raise SourceError(
-            "NOT_COPIED",
-            f"the copy of {node.name} was never at {at}; refresh a view over it, then read what a state shows.",
-        )
+        raise never_at(node, at)
 
     def _logged(self, table: str, after: Position, upto: int) -> list[TransactionRecord]:
         """The logged transactions of a table after a position that a copy at that position does not show."""
@@ -182,17 +125,6 @@ class CopiedSource:
         ]
 
 
-def summed_up(transactions: list[TransactionRecord]) -> Peek:
-    """What logged transactions amount to."""
-    counts = {what for t in transactions for what in t.summary}
-    rows = sum(n for t in transactions for what, n in t.summary.items() if what not in ("unchanged", "truncated"))
-    return Peek(
-        tuple(SourceTransaction(t.position, t.txid, t.committed_at) for t in transactions),
-        insert_only=counts <= {"inserted"},
-        rows=None if "truncated" in counts else rows,
-    )
-
-
 def both(first: Peek, second: Peek) -> Peek:
     """Two stretches, one after the other."""
     rows = None if first.rows is None or second.rows is None else first.rows + second.rows
@@ -201,14 +133,6 @@ def both(first: Peek, second: Peek) -> Peek:
         insert_only=first.insert_only and second.insert_only,
         rows=rows,
     )
-
-
-def place_of(position: Position) -> int:
-    """How far a position reaches in its log."""
-    assert isinstance(position, dict)
-    found = position["place"]
-    assert isinstance(found, int)
-    return found
 
 
 def log_of(position: Position) -> str:
@@ -224,10 +148,6 @@ def seen_of(position: Position) -> str | None:
 
 def _gap(source: str) -> Reason:
     return Reason("SLOT_LOST", f"the log of {source} was begun anew")
-
-
-def _as_known(leaf: LeafRecord) -> TableInfo:
-    return TableInfo(leaf.table, leaf.columns, leaf.key, leaf.location)
 
 
 def _list(value: object) -> list[object]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from strandline.sources.arrow_types import PLAIN_TYPES, plain_type
 from strandline.sql.names import twice
 
 DEFAULT_RETAINED_WAL = "10 GB"
@@ -112,14 +113,104 @@ def parse_size(text: str) -> int:
     return int(float(found[1]) * 1000 ** ("B", "kB", "MB", "GB", "TB").index(found[2]))
 
 
+def _typed(columns: dict[str, str]) -> dict[str, str]:
+    """Declared columns with their types as Spark writes them."""
+    found = {name: plain_type(kind) for name, kind in columns.items()}
+    unknown = [f"{columns[name]} ({name})" for name, kind in found.items() if kind is None]
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)} is no type that can be declared; there are {', '.join(PLAIN_TYPES)}")
+    return {name: str(kind) for name, kind in found.items()}
+
+
+class _DumpsConfig(_Strict):
+    """How dumps are recognised and read; what a table does not say, its source may."""
+
+    format: Literal["parquet", "csv", "json"] | None = None
+    options: dict[str, str] = Field(default_factory=dict)
+    order: Literal["name", "modified"] | None = None
+    marker: str | None = Field(None, min_length=1)
+    settle: float | None = Field(None, ge=0)
+    shrink: float | None = Field(None, ge=0, le=1)
+    unreadable: Literal["fail", "set-aside"] | None = None
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}
+        return value
+
+
+class FilesTableConfig(_DumpsConfig):
+    """A table of dumps: a folder with a file or a folder for each, a pattern, or one file."""
+
+    path: str | None = None
+    dumps: Literal["each", "whole"] = "each"
+    key: list[str] = Field(default_factory=list)
+    columns: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("columns")
+    @classmethod
+    def _types(cls, value: dict[str, str]) -> dict[str, str]:
+        return _typed(value)
+
+
+class FilesConfig(_DumpsConfig):
+    """A source of tables whose dumps arrive as files: each folder below *path*, and each one named in *tables*."""
+
+    kind: Literal["files"]
+    path: str | None = None
+    keys: dict[str, list[str]] = Field(default_factory=dict)
+    tables: dict[str, FilesTableConfig] = Field(default_factory=dict)
+
+    @field_validator("path")
+    @classmethod
+    def _here(cls, value: str | None) -> str | None:
+        if value is not None and "://" in value:
+            raise ValueError("dumps are read from a folder of this machine; mount the place, or copy them here")
+        return value
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> FilesConfig:
+        if self.path is None and not self.tables:
+            raise ValueError("a files source needs `path` (a folder with a folder for each table) or `tables`")
+        return self
+
+
+class JdbcTableConfig(_Strict):
+    """A table, or a query, of a database."""
+
+    table: str | None = None
+    query: str | None = None
+    key: list[str] = Field(default_factory=list)
+    partition_column: str | None = None
+    partitions: int = Field(8, ge=1)
+    shrink: float = Field(0.5, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _one(self) -> JdbcTableConfig:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("give either `table` or `query`")
+        return self
+
+
+class JdbcConfig(_Strict):
+    """A source of tables that any database gives through JDBC; they are read whole at each refresh."""
+
+    kind: Literal["jdbc"]
+    url: str | None = None
+    url_env: str | None = None
+    user: str | None = None
+    password_env: str | None = None
+    properties: dict[str, str] = Field(default_factory=dict)
+    tables: dict[str, JdbcTableConfig] = Field(min_length=1)
+
+
 class MemoryConfig(_Strict):
     """A scripted source that a program hands over; it lives as long as the program."""
 
     kind: Literal["memory"]
 
 
-AnySourceConfig = DeltaConfig | PostgresConfig | MemoryConfig
+AnySourceConfig = DeltaConfig | PostgresConfig | FilesConfig | JdbcConfig | MemoryConfig
 SourceConfig = Annotated[AnySourceConfig, Field(discriminator="kind")]
-
-LATER_KINDS = {"files": "file dumps"}
-"""Kinds that the design names and this version does not have."""

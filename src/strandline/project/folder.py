@@ -11,7 +11,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from strandline.errors import Origin, ProjectError
-from strandline.project.config import LATER_KINDS, AnySourceConfig, DeltaConfig, ProjectConfig, SourceConfig
+from strandline.project.config import AnySourceConfig, DeltaConfig, ProjectConfig, SourceConfig
 
 FILE = "strandline.yml"
 
@@ -138,13 +138,6 @@ class Project:
 
 def source_config(found: Any, where: str) -> AnySourceConfig:
     """What a source's file or ``add_source`` says, checked."""
-    kind = found.get("kind") if isinstance(found, dict) else None
-    if kind in LATER_KINDS:
-        raise ProjectError(
-            "NOT_YET_AVAILABLE",
-            f"sources of kind {kind} ({LATER_KINDS[str(kind)]}) are not in this version; kinds are: delta, postgres.",
-            origin=Origin(where),
-        )
     adapter: TypeAdapter[AnySourceConfig] = TypeAdapter(SourceConfig)
     try:
         config = adapter.validate_python(found)

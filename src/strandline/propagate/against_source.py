@@ -7,15 +7,28 @@ from strandline.errors import SourceError
 from strandline.ingest.advance import take_in
 from strandline.ingest.audit import source_and_copy
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.dumps import dump_rows
 from strandline.propagate.context import Context
 from strandline.propagate.verify import Verification, verify
 from strandline.store.node import Node
 
 
 def verify_against_source(context: Context, node: Node, folder: str, lease: Lease) -> Verification:
-    """Compare a copy with its table, as the two are in one snapshot of the source; rows are kept below *folder*."""
+    """Compare a copy with its table, as the two are in one snapshot of the source; rows are kept below *folder*.
+
+    The copy of a table that arrives in dumps is compared with the dump that it shows, as long as that is there.
+    """
     name = node.name.split(".", 1)[0]
     source = context.sources.get(name)
+    newest = context.catalog.states.newest()
+    number = newest.number if newest else None
+    if node.copied and isinstance(source, DumpedSource):
+        base = context.catalog.versions.baseline(node.record.id)
+        if base is None:
+            raise SourceError("NOT_COPIED", f"{node.name} is not copied yet; refresh a view over it first.")
+        there = dump_rows(context.engine, source, node, base.positions[node.name], f"{folder}/dump")
+        return verify(context.engine, node.name, number, node.visible, node.select(base.version), there)
     if not node.copied or not isinstance(source, CopiedSource):
         raise SourceError("NOT_COPIED", f"{node.name} is not the copy of a source table; those are compared by verify.")
     copies = [n for n in context.vdag.nodes.values() if n.copied and n.name.split(".", 1)[0] == name]
@@ -24,5 +37,4 @@ def verify_against_source(context: Context, node: Node, folder: str, lease: Leas
         take_in(context.catalog, source, copies, (), context.engine.storage_options, lease)
 
     there, here = source_and_copy(context.catalog, context.engine, source, node, folder, capture)
-    newest = context.catalog.states.newest()
-    return verify(context.engine, node.name, newest.number if newest else None, node.visible, here, there)
+    return verify(context.engine, node.name, number, node.visible, here, there)

@@ -19,7 +19,10 @@ from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
 from strandline.errors import RefreshError, StrandlineError
 from strandline.ingest.advance import carried_on, goes_on, read_anew, take_in
-from strandline.ingest.copied import CopiedSource, place_of
+from strandline.ingest.copied import CopiedSource
+from strandline.ingest.copies import place_of
+from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.dumps import load_dump, log_dump, take_dump
 from strandline.ingest.leaf import ingest, log_transactions
 from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
@@ -54,6 +57,7 @@ class _Run:
         self._versions: dict[str, int] = {}
         self._failed: dict[str, str] = {}
         self._moved = False
+        self._only_dumps = _only_dumps(context, plan)
         self._state: int | None = None
         self._reports = {
             n.name: ViewReport(n.strategy, n.reason, problem=str(n.reason) if n.blocked else None) for n in plan.nodes
@@ -142,7 +146,7 @@ class _Run:
             case "capture":
                 return self._capture(step), None
             case "load":
-                return self._load(step)
+                return self._load(step, path)
             case "ingest":
                 return self._ingest(step, path), None
             case "compute":
@@ -170,12 +174,18 @@ class _Run:
             )
         return {"transactions": taken.transactions, "rows": taken.rows}
 
-    def _load(self, step: Step) -> tuple[dict[str, Any], NewVersion]:
+    def _load(self, step: Step, path: str) -> tuple[dict[str, Any], NewVersion]:
         context, node = self._context, self._context.vdag.nodes[step.subject]
-        source, reason = self._copied(step.subject.split(".", 1)[0]), self._plan.node(step.subject).reason
-        new = read_anew(context.catalog, context.engine, source, node, reason, context.keep_states, step.id)
+        source, reason = context.sources[step.subject.split(".", 1)[0]], self._plan.node(step.subject).reason
+        where, how = (context.catalog, context.engine), None
+        if isinstance(source, DumpedSource):
+            kept = context.keep_states
+            new, how = load_dump(*where, source, node, step.upto, reason, kept, step.id, path, self._lease)
+        else:
+            assert isinstance(source, CopiedSource)
+            new = read_anew(*where, source, node, reason, context.keep_states, step.id)
         rows = DeltaLog(node.path, context.engine.storage_options).size(new.version).rows or 0
-        return {"version": new.version, "install": "overwrite", "inserted": rows, "deleted": 0}, new
+        return {"version": new.version, "install": "overwrite", "inserted": rows, "deleted": 0, "how": how}, new
 
     def _copied(self, name: str) -> CopiedSource:
         source = self._context.sources[name]
@@ -235,11 +245,21 @@ class _Run:
         return {**_noted(written), **read}
 
     def _compute_copy(self, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
-        source, table = node.name.split(".", 1)
+        name, table = node.name.split(".", 1)
         after, upto = plan.pinned[node.name], plan.positions[node.name]
-        changes = self._copied(source).stored_changes(table, after, upto)
+        source = self._context.sources[name]
+        if isinstance(source, DumpedSource):
+            return self._take_dump(source, node, plan, path)
+        changes = self._copied(name).stored_changes(table, after, upto)
         delta = ingest(self._context.engine, node.name, changes, node.stored, path)
         return {**_noted(delta), "rows_in": delta.rows}
+
+    def _take_dump(self, source: DumpedSource, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
+        context, position = self._context, plan.positions[node.name]
+        assert plan.baseline is not None
+        taken = take_dump(context.engine, source, node, plan.baseline, position, path)
+        told = {"how": taken.how, "set_aside": taken.set_aside}
+        return {**_noted(taken.delta), "rows_in": taken.delta.rows, **told}
 
     def _compare(self, step: Step, path: str) -> dict[str, Any]:
         node = self._context.vdag.nodes[step.subject]
@@ -261,6 +281,8 @@ class _Run:
             installed = install(self._context.engine, node, delta, plan.baseline, step.id)
             method, version = installed.method, installed.version
             counts = {"inserted": installed.inserted, "deleted": installed.deleted}
+        if isinstance(self._context.sources.get(node.name.split(".", 1)[0]), DumpedSource) and node.copied:
+            log_dump(self._context.catalog, node, plan.positions[node.name], delta, self._lease)
         return {"version": version, "install": method, **counts}, self._new_version(node, plan, version)
 
     def _recompute(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion]:
@@ -338,7 +360,7 @@ class _Run:
                 self._deltas[(step.subject, key_of(node.pin(baseline)))] = _delta(result)
             case "install" | "recompute":
                 self._versions[step.subject] = result["version"]
-                self._moved = True
+                self._moved = self._moved or result["install"] != "none" or not self._only_dumps
             case "capture" | "load" | "publish":
                 pass
         report = self._reports.get(step.subject)
@@ -346,6 +368,7 @@ class _Run:
             report.seconds += result.get("seconds", 0.0)
             report.rows_in = result.get("rows_in", report.rows_in)
             report.rows_irrelevant = result.get("irrelevant", report.rows_irrelevant)
+            report.how = result.get("how") or report.how
             if step.kind in ("load", "install", "recompute"):
                 report.install = result["install"]
                 report.rows_inserted, report.rows_deleted = result["inserted"], result["deleted"]
@@ -361,6 +384,9 @@ class _Run:
     def _publish(self, step: Step) -> None:
         """One catalog transaction makes the versions reached a new state; failed nodes keep what they showed."""
         catalog = self._context.catalog
+        if not self._moved and not self._failed:
+            self._finish()
+            return
         if not self._moved:
             problems = "; ".join(f"{name}: {why}" for name, why in self._failed.items())
             catalog.refreshes.fail(self._plan.id, problems or "nothing was refreshed", self._lease)
@@ -378,6 +404,14 @@ class _Run:
             problem = report.problem if report else kept.problem if kept else None
             entries.append(StateEntry(node.name, node.record.id, base.version, base.positions, problem))
         catalog.states.publish(self._plan.id, entries, self._lease)
+
+
+def _only_dumps(context: Context, plan: RefreshPlan) -> bool:
+    """Whether dumps are all that moves a plan: if they hold what is there already, no new state is needed."""
+    moving = [n for n in plan.nodes if context.vdag.nodes[n.name].copied and n.strategy != "none"]
+    dumped = [isinstance(context.sources.get(n.name.split(".", 1)[0]), DumpedSource) for n in moving]
+    compared = all(n.strategy == "incremental" for n in moving)
+    return bool(moving) and all(dumped) and compared and not any(step.kind == "ingest" for step in plan.steps)
 
 
 def _captured(source: str) -> str:
@@ -409,7 +443,8 @@ _CAUSE = re.compile(r"Caused by: ([^\n]+)")
 def _message(error: Exception) -> str:
     """What went wrong, in a line."""
     if isinstance(error, StrandlineError):
-        return f"{error.code}: {error.message}"
+        lines = [f"{error.code}: {error.message}", *(error.excerpt or "").splitlines()]
+        return " ".join(line.strip() for line in lines)
     text = str(error).strip() or type(error).__name__
     own = _OWN_ERROR.search(text)
     if own is not None:

@@ -1,4 +1,4 @@
-"""The first phase of a refresh: the copied sources that it reads are captured, and tables read anew where they must be.
+"""The first phase of a refresh: copied sources are captured or looked at, and tables read anew where they must be.
 
 What it reaches is what the plan of the second phase pins.
 """
@@ -14,6 +14,8 @@ from strandline.errors import SourceError
 from strandline.ingest.advance import DOWN, CopyState, problem_of, survey, take_in
 from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.dumps import survey_dumps
 from strandline.propagate.context import Context
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step
 from strandline.propagate.report import RefreshReport
@@ -38,7 +40,7 @@ def looked_at(context: Context, names: Collection[str]) -> dict[str, CopyState]:
     found: dict[str, CopyState] = {}
     for source, copies in _by_source(context.vdag, names).items():
         try:
-            found.update(survey(context.catalog, _copied(context, source), copies, (), captured=False))
+            found.update(_looked_at(context, _copies(context, source), copies))
         except SourceError as error:
             found.update({node.name: CopyState(problem=problem_of(error)) for node in copies})
     return found
@@ -60,7 +62,11 @@ def advance(
     advanced = Advanced()
     for source, copies in _by_source(context.vdag, names).items():
         try:
-            _advance(context, source, copies, requested, lease, run, advanced, strict=strict)
+            match _copies(context, source):
+                case CopiedSource() as captured:
+                    _advance(context, captured, copies, requested, lease, run, advanced, strict=strict)
+                case DumpedSource() as dumped:
+                    advanced.copies.update(_take_dumps(context, dumped, copies, requested, run))
         except SourceError as error:
             if strict:
                 raise
@@ -70,7 +76,7 @@ def advance(
 
 def _advance(
     context: Context,
-    name: str,
+    source: CopiedSource,
     copies: Sequence[Node],
     requested: Sequence[str],
     lease: Lease,
@@ -79,7 +85,7 @@ def _advance(
     *,
     strict: bool,
 ) -> None:
-    source, catalog = _copied(context, name), context.catalog
+    name, catalog = source.name, context.catalog
     everyone = [node for node in context.vdag.nodes.values() if node.copied and node.name.split(".", 1)[0] == name]
     total = advanced.captured.setdefault(name, Captured())
     failed: dict[str, Reason] = {}
@@ -100,7 +106,7 @@ def _advance(
         if not anew:
             break
         if set(anew) <= set(before):
-            report = run(_loading(context, anew, {name: found[name].bytes for name in anew}))
+            report = run(_loading(context, anew, found))
             failed |= {n: Reason("SOURCE_FAILED", r.problem) for n, r in report.hidden.items() if r.problem}
             requested = ()
     else:
@@ -109,11 +115,30 @@ def _advance(
     advanced.copies.update({**found, **problems})
 
 
+def _take_dumps(
+    context: Context,
+    source: DumpedSource,
+    copies: Sequence[Node],
+    requested: Sequence[str],
+    run: Callable[[RefreshPlan], RefreshReport],
+) -> dict[str, CopyState]:
+    """Fill the copies of tables that have none yet from their newest dumps; what the others will take in."""
+    found = survey_dumps(context.catalog, source, copies, requested, only_look=False)
+    anew = _anew(found, {})
+    if not anew:
+        return found
+    report = run(_loading(context, anew, found))
+    failed = {n: Reason("SOURCE_FAILED", r.problem) for n, r in report.hidden.items() if r.problem}
+    # What arrived meanwhile can wait for the next refresh.
+    loaded = {name: replace(found[name], anew=None) for name in anew if name not in failed}
+    return {**found, **loaded, **{name: CopyState(problem=reason) for name, reason in failed.items()}}
+
+
 def _anew(states: Mapping[str, CopyState], failed: Mapping[str, Reason]) -> dict[str, Reason]:
     return {name: s.anew for name, s in states.items() if s.anew is not None and name not in failed}
 
 
-def _loading(context: Context, anew: Mapping[str, Reason], sizes: Mapping[str, int | None]) -> RefreshPlan:
+def _loading(context: Context, anew: Mapping[str, Reason], found: Mapping[str, CopyState]) -> RefreshPlan:
     """A plan that reads tables anew and publishes nothing."""
     newest = context.catalog.states.newest()
     plan_id = uuid.uuid4().hex
@@ -123,9 +148,9 @@ def _loading(context: Context, anew: Mapping[str, Reason], sizes: Mapping[str, i
         nodes.append(NodePlan(name, True, "full", reason, base.version if base else None))
     steps = []
     for number, name in enumerate(anew, 1):
-        size = sizes[name]
+        size = found[name].bytes
         small = size is not None and size < SMALL_BYTES
-        steps.append(Step(f"{plan_id[:12]}-{number:03d}", "load", name, small))
+        steps.append(Step(f"{plan_id[:12]}-{number:03d}", "load", name, small, upto=found[name].position))
     return RefreshPlan(plan_id, newest.number if newest else None, tuple(nodes), tuple(steps))
 
 
@@ -138,8 +163,14 @@ def _by_source(vdag: Vdag, names: Collection[str]) -> dict[str, list[Node]]:
     return found
 
 
-def _copied(context: Context, name: str) -> CopiedSource:
+def _looked_at(context: Context, source: CopiedSource | DumpedSource, copies: Sequence[Node]) -> dict[str, CopyState]:
+    if isinstance(source, DumpedSource):
+        return survey_dumps(context.catalog, source, copies, (), only_look=True)
+    return survey(context.catalog, source, copies, (), captured=False)
+
+
+def _copies(context: Context, name: str) -> CopiedSource | DumpedSource:
     source = context.sources.get(name)
-    if not isinstance(source, CopiedSource):
+    if not isinstance(source, CopiedSource | DumpedSource):
         raise SourceError("UNKNOWN_SOURCE", f"source {name} is not declared any more; declare it again.")
     return source

@@ -178,6 +178,8 @@ def _explained(node: NodePlan) -> list[str]:
 def _short(position: Json) -> str:
     if isinstance(position, dict) and "version" in position:
         return f"version {position['version']}"
+    if isinstance(position, dict) and "dump" in position:
+        return f"dump {position['dump']}"
     if isinstance(position, dict) and "place" in position:
         return f"place {position['place']} of its log"
     return f"position {position}"

@@ -18,6 +18,7 @@ from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
 from strandline.ingest.advance import CopyState, read_reason
+from strandline.ingest.copied import CopiedSource
 from strandline.propagate.methods import Choice, aggregate_method, expected_install
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.vdag import Vdag
@@ -141,7 +142,7 @@ class Planner:
             found = replace(
                 found,
                 strategy="incremental",
-                reason=Reason("CHANGES"),
+                reason=state.how,
                 changed=(node.name,),
                 insert_only=state.peek.insert_only,
                 estimated_rows=self._table_rows(node) if state.peek.rows is None else state.peek.rows,
@@ -400,7 +401,7 @@ class Planner:
         upto = {
             plan.name.split(".", 1)[0]: plan.positions[plan.name]
             for plan in planned.values()
-            if self._vdag.nodes[plan.name].copied and plan.changed
+            if plan.changed and isinstance(self._sources.get(plan.name.split(".", 1)[0]), CopiedSource)
         }
         return [Step("", "capture", source, upto=position) for source, position in upto.items()]
 

@@ -25,6 +25,8 @@ class ViewReport:
     seconds: float = 0.0
     install: str = "none"
     problem: str | None = None
+    how: str | None = None
+    """Of a dump that was compared: the algorithm, why that one, and what was set aside."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``refresh --json`` shows it."""

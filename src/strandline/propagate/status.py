@@ -9,9 +9,11 @@ from typing import Any
 from strandline.catalog import Catalog, Json, StateEntry
 from strandline.errors import SourceError
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.dumped import DumpedSource
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
+from strandline.store.node import Node
 
 
 @dataclass(frozen=True)
@@ -75,16 +77,21 @@ def status(
 ) -> Status:
     """What the catalog and a look at the sources tell; no Spark job runs."""
     newest = catalog.states.newest()
-    leaves, positions, problems = [], {}, {}
+    leaves: list[SourceStatus] = []
+    positions: dict[str, Json] = {}
+    problems: dict[str, str] = {}
     for leaf in (*vdag.leaves(), *(node.name for node in vdag.nodes.values() if node.copied)):
         source, table = leaf.split(".", 1)
-        record = catalog.leaves.get(leaf)
+        record, told = catalog.leaves.get(leaf), None
         try:
-            positions[leaf] = sources[source].position(table)
+            if leaf in vdag.nodes and isinstance(dumped := sources[source], DumpedSource):
+                told = _dumped(dumped, catalog, vdag.nodes[leaf], positions, problems)
+            else:
+                positions[leaf] = sources[source].position(table)
         except (SourceError, KeyError) as error:
             problems[leaf] = error.message if isinstance(error, SourceError) else f"source {source} is not declared"
         seen = record.position if record else None
-        note = record.note if record else None
+        note = "; ".join(filter(None, (told, record.note if record else None))) or None
         leaves.append(SourceStatus(leaf, positions.get(leaf), seen, note, problems.get(leaf)))
     views = []
     for node in vdag.nodes.values():
@@ -127,6 +134,22 @@ def status(
         pending,
         unfinished.id if unfinished else None,
     )
+
+
+def _dumped(
+    source: DumpedSource, catalog: Catalog, node: Node, positions: dict[str, Json], problems: dict[str, str]
+) -> str | None:
+    """Which dump a table would show, or why not; what is to be said of it."""
+    base = catalog.versions.baseline(node.record.id)
+    shown = base.positions[node.name] if base else None
+    if not source.inner.peekable:
+        return "read whole at each refresh"
+    coming = source.next(node.name.split(".", 1)[1], shown)
+    if coming.problem is not None:
+        problems[node.name] = str(coming.problem)
+    elif coming.position is not None:
+        positions[node.name] = coming.position
+    return coming.note
 
 
 def _log(catalog: Catalog, source: CopiedSource) -> LogStatus:

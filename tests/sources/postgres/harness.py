@@ -10,7 +10,7 @@ import psycopg
 
 from strandline.algebra.bag import Row
 from strandline.engine.session import Engine
-from strandline.ingest.copied import place_of
+from strandline.ingest.copies import place_of
 from strandline.sources.protocol import Position, Source
 from tests.sources.conformance import Delete, Insert, Overwrite, Replace, Transaction, Update
 from tests.sources.postgres.live import Live, live
