@@ -123,9 +123,9 @@ def test_a_change_feed_that_was_not_always_on_is_not_relied_on(small: Engine, tm
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("little", [True, False])
 def test_versions_are_compared_by_the_files_that_only_one_of_them_has(
-    small: Engine, tmp_path: Path, small: bool
+    small: Engine, tmp_path: Path, little: bool
 ) -> None:
     source = DeltaSource("src", small, path=str(tmp_path))
     write(tmp_path / "t", (1, "a"), (1, "a"))
@@ -134,7 +134,7 @@ def test_versions_are_compared_by_the_files_that_only_one_of_them_has(
     write(tmp_path / "t", (1, "a"))
     common = set(DeltaTable(tmp_path / "t", version=0).file_uris())
     both = {file for version in (1, 3) for file in DeltaTable(tmp_path / "t", version=version).file_uris()}
-    with small.step("t", "compare", small=small):
+    with small.step("t", "compare", small=little):
         assert changed(small, source, "t", 1, 3) == {(2, "b", -1), (1, "a", 1)}
         sql = source.changes("t", at(source, "t", 1), at(source, "t", 3), KV)
         read = {file.removeprefix("file://") for file in small._frame(sql).inputFiles()}
@@ -143,7 +143,7 @@ def test_versions_are_compared_by_the_files_that_only_one_of_them_has(
     marks = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
     small.run(f"ALTER TABLE delta.{quoted(str(tmp_path / 't'))} SET {marks}")
     small.run(f"DELETE FROM delta.{quoted(str(tmp_path / 't'))} WHERE k = 3")
-    with small.step("t", "compare", small=small):
+    with small.step("t", "compare", small=little):
         last = DeltaTable(tmp_path / "t").version()
         assert changed(small, source, "t", 1, last) == {(2, "b", -1), (3, "c", -1), (1, "a", 1)}
 

@@ -100,15 +100,16 @@ def test_files_are_the_desired_state(warehouse: Warehouse, shop: Shop, tmp_path:
 
 def test_everything_that_is_not_incremental_says_why(warehouse: Warehouse, shop: Shop) -> None:
     queries = {
-        "GROUPING_SETS": "SELECT c_id, day, count(*) AS n FROM shop.orders GROUP BY ROLLUP(c_id, day)",
-        "ORDER_DEPENDENT": "SELECT o_id, row_number() OVER (ORDER BY o_id) AS n FROM shop.orders",
-        "SUBQUERY": "SELECT name FROM shop.customers WHERE name = 'x' OR c_id IN (SELECT c_id FROM shop.orders)",
-        "LIMIT": "SELECT o_id FROM shop.orders ORDER BY o_id LIMIT 3",
+        "CLAUSE": "SELECT * FROM (SELECT c_id, day FROM shop.orders) PIVOT (count(c_id) FOR c_id IN (1, 2))",
+        "NON_DETERMINISTIC": "SELECT o_id FROM shop.orders WHERE day < current_date()",
+        "SUBQUERY": "SELECT name FROM shop.customers c WHERE EXISTS "
+        "(SELECT o.c_id FROM shop.orders o WHERE o.c_id = c.c_id GROUP BY o.c_id HAVING count(*) > 1)",
+        "LIMIT": "SELECT o_id FROM shop.orders ORDER BY o_id LIMIT 1 + 2",
     }
     for code, query in queries.items():
         warehouse.sql(f"CREATE MATERIALIZED VIEW {code.lower()} AS {query}")
     warehouse.sql(
-        "CREATE MATERIALIZED VIEW above REFRESH POLICY INCREMENTAL AS SELECT count(*) AS n FROM order_dependent"
+        "CREATE MATERIALIZED VIEW above REFRESH POLICY INCREMENTAL AS SELECT count(*) AS n FROM non_deterministic"
     )
     shop.place_orders_only()
     report = warehouse.refresh()
