@@ -115,8 +115,8 @@ class Story:
         )
         self.show("", "   How to read the tables to come:")
         self.say(
-            "strategy   none: nothing to do; incremental: from the changes alone; affected: the groups that changed "
-            "are computed anew; full: the whole view is",
+            "strategy   none: nothing to do; incremental: from the changes alone; affected: the groups, keys or "
+            "partitions that changed are computed anew; full: the whole view is",
             "reason     why that strategy was taken",
             "in, out    rows that changed in what the view reads; rows put into and taken out of its table",
             "seconds    for this view in this refresh",

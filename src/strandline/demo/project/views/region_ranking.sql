@@ -1,4 +1,4 @@
 CREATE MATERIALIZED VIEW region_ranking
-  COMMENT 'numbered in an order that leaves ties open, so it is always recomputed'
+  COMMENT 'all regions are one partition, so they are ranked anew when one changes'
 AS SELECT region, revenue, row_number() OVER (ORDER BY revenue DESC) AS place
 FROM region_revenue;
