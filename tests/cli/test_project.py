@@ -67,7 +67,7 @@ def test_from_view_files_to_verified_views(shop: Path, context: Context, invoke:
     named = parsed(invoke("verify", "large", "--json", project=shop, context=context))
     assert named == {
         "ok": True,
-        "views": [{"view": "large", "state": 2, "ok": True, "rows": 2, "missing": 0, "extra": 0}],
+        "views": [{"view": "large", "state": 2, "ok": True, "rows": 2, "missing": 0, "extra": 0, "differ_by_order": 0}],
     }
 
     steps = parsed(invoke("history", "revenue", "--json", project=shop, context=context))["steps"]

@@ -14,19 +14,22 @@ from typing import Any
 
 import pytest
 
+from tests.engines.turn import turn
+
 _PROGRAM = Path(__file__).with_name("remote_warehouse.py")
 
 
 def run(server: str, folder: Path) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, str(_PROGRAM), server, str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        timeout=300,
-    )
+    with turn():
+        done = subprocess.run(
+            [sys.executable, str(_PROGRAM), server, str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            timeout=300,
+        )
     assert done.returncode == 0, done.stderr[-4000:]
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 

@@ -157,7 +157,7 @@ def test_methods_and_representations_agree_through_random_rounds(
     for kind in ("dup", "count"):
         create(warehouse, kind, "SELECT product, qty FROM lake.lines WHERE qty > 1", representation=kind)
         create(warehouse, f"{kind}_above", f"SELECT qty, count(*) AS n FROM {kind} GROUP BY qty")
-    for _ in range(3):
+    for _ in range(2):
         for _ in range(3):
             shop.change()
         report = warehouse.refresh()
