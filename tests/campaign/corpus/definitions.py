@@ -2,7 +2,7 @@
 
 A header is lines of ``-- key: value``: ``name``; ``strategy``, which is ``incremental``, ``affected`` or ``full CODE``,
 where CODE is the reason; ``compare: arrays sorted`` where the order inside arrays is Spark's own choice. ``-- tested``
-marks what is followed through rounds of changes by ``make test`` too, ``-- open`` what does not yet have its strategy.
+marks what is followed through rounds of changes by ``make test`` too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_HEADER = re.compile(r"-- (name|strategy|compare|tested|open)(?:: (.*))?")
+_HEADER = re.compile(r"-- (name|strategy|compare|tested)(?:: (.*))?")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,6 @@ class Definition:
     section: str
     arrays_sorted: bool = False
     tested: bool = False
-    open: bool = False
 
     @property
     def full(self) -> bool:
@@ -63,7 +62,6 @@ def read_definitions(file: Path) -> list[Definition]:
                 file.stem,
                 header.get("compare") == "arrays sorted",
                 "tested" in header,
-                "open" in header,
             )
         )
     return found
