@@ -24,7 +24,7 @@ demo: setup ## Run the demonstration
 	@$(BIN)/strandline demo
 
 test: setup ## Run the tests (ARGS=... goes to pytest)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Check style, types and import rules
 	@$(BIN)/ruff check

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,6 +17,16 @@ from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.engine.session import Engine
 
 _NUMBERS = count(1)
+
+
+_LONG = ("warehouse", "engines", "demo", "sources")
+"""Folders with few and long tests: they come first, so that no process is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests so that several processes end at about the same time."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in _LONG)
 
 
 @pytest.fixture(scope="session")
