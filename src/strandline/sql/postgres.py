@@ -33,6 +33,9 @@ BYTES = 'COLLATE "C"'
 _MOST_DIGITS = 38
 """Of a decimal in Spark: numbers that need more to be compared are not compared exactly."""
 
+_BIGGEST = 2**63
+"""Of a whole number in Spark."""
+
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -228,10 +231,12 @@ def _literal(value: object, beside: Comparand) -> Comparand:
             return Comparand(str(value), "boolean")
         case _, bool():
             raise _Untranslatable
+        case "number", int() | Decimal() if not -_BIGGEST <= value < _BIGGEST:
+            # Spark takes whole numbers to be below or above such a constant, even where they are NULL.
+            raise _Untranslatable
         case "number", int():
-            size = 10 if -(2**31) <= value < 2**31 else 20 if -(2**63) <= value < 2**63 else len(str(abs(value)))
-            return Comparand(f"({value})", "number", (size, 0))
-        case "number", Decimal() if value.is_finite():
+            return Comparand(f"({value})", "number", (10 if -(2**31) <= value < 2**31 else 20, 0))
+        case "number", Decimal():
             return Comparand(f"({value:f})", "number", _digits(value))
         case "double", int() | Decimal() | float():
             return Comparand(f"'{float(value)!r}'::float8", "double")
