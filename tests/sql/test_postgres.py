@@ -18,8 +18,8 @@ from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text, Value
 from strandline.demo.server import PostgresServer
 from strandline.engine.session import Engine
 from strandline.sources.postgres.address import Address
-from strandline.sources.postgres.asking import AskedTable
 from strandline.sources.postgres.connect import set_session
+from strandline.sources.postgres.joins import AskedTable
 from strandline.sources.postgres.source import PostgresSource
 from strandline.sql.names import quoted
 from strandline.sql.postgres import Comparand, comparand, text_literal, translated

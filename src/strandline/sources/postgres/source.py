@@ -19,13 +19,14 @@ from strandline.errors import SourceError
 from strandline.reasons import Reason
 from strandline.sources.postgres import slot, stream
 from strandline.sources.postgres.address import Address
-from strandline.sources.postgres.asking import AskedColumn, AskedTable, PostgresSnapshot, is_utf8, untranslatable
+from strandline.sources.postgres.asking import PostgresSnapshot, is_utf8
 from strandline.sources.postgres.check import findings
 from strandline.sources.postgres.connect import connect
 from strandline.sources.postgres.entries import Followed, entries
 from strandline.sources.postgres.faults import explained, is_transient
 from strandline.sources.postgres.introspect import all_tables, named_tables
 from strandline.sources.postgres.jdbc import jdbc_options
+from strandline.sources.postgres.joins import AskedColumn, AskedTable, untranslatable
 from strandline.sources.postgres.lsn import format_lsn
 from strandline.sources.postgres.marks import difference, marks
 from strandline.sources.postgres.pages import CTID, heaps, page_ranges
