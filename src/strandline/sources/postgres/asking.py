@@ -117,7 +117,7 @@ class PostgresSnapshot:
     def _table(self, scan: Scan) -> AskedTable:
         """The table that a scan reads, locked from its first use on: nobody writes it anew while the snapshot lives."""
         assert isinstance(scan.operand, At)
-        name = scan.operand.relation.removeprefix(f"{self._source}.")
+        name = scan.operand.relation.partition(".")[2]
         if name not in self._tables:
             self._connection.execute(f"LOCK TABLE {self._look_up(name).described.quoted} IN ACCESS SHARE MODE".encode())
             found = self._look_up(name)
