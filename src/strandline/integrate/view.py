@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from strandline.algebra.plan import At, Filter, Join, Operand, Output, Plan, Project, Scan
-from strandline.algebra.scalar import Call, Col, Scalar, columns, rename
+from strandline.algebra.scalar import Call, Col, Scalar, columns, conjuncts, rename
 from strandline.algebra.schema import Schema, names
 from strandline.errors import IntegrateError
 
@@ -180,13 +180,13 @@ def _joined(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Scalar, ...]]:
             return (plan,), ()
         case Filter(child, condition):
             scans, conditions = _joined(child)
-            return scans, (*conditions, *_conjuncts(condition))
+            return scans, (*conditions, *conjuncts(condition))
         case Join(inputs, own):
             below = [_joined(child) for child in inputs]
             conditions = tuple(c for _, found in below for c in found)
             return tuple(s for found, _ in below for s in found), (
                 *conditions,
-                *(each for condition in own for each in _conjuncts(condition)),
+                *(each for condition in own for each in conjuncts(condition)),
             )
         case _:
             raise IntegrateError(
@@ -194,9 +194,3 @@ def _joined(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Scalar, ...]]:
                 f"a base view over sources that are not copied has a {type(plan).__name__} in it; it can have one "
                 "projection over selections and joins of relations; put the rest into a view above it.",
             )
-
-
-def _conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
-    if isinstance(condition, Call) and condition.op == "and":
-        return tuple(each for arg in condition.args for each in _conjuncts(arg))
-    return (condition,)

@@ -11,24 +11,29 @@ from typing import Any, Literal, TypeVar
 import psycopg
 from psycopg import Connection, sql
 
+from strandline.algebra.plan import Scan
+from strandline.algebra.scalar import Scalar
 from strandline.algebra.schema import Column
 from strandline.catalog import Json
 from strandline.errors import SourceError
 from strandline.reasons import Reason
 from strandline.sources.postgres import slot, stream
 from strandline.sources.postgres.address import Address
+from strandline.sources.postgres.asking import PostgresSnapshot, is_utf8
 from strandline.sources.postgres.check import findings
 from strandline.sources.postgres.connect import connect
 from strandline.sources.postgres.entries import Followed, entries
 from strandline.sources.postgres.faults import explained, is_transient
 from strandline.sources.postgres.introspect import all_tables, named_tables
 from strandline.sources.postgres.jdbc import jdbc_options
+from strandline.sources.postgres.joins import AskedColumn, AskedTable, untranslatable
 from strandline.sources.postgres.lsn import format_lsn
 from strandline.sources.postgres.marks import difference, marks
 from strandline.sources.postgres.pages import CTID, heaps, page_ranges
 from strandline.sources.postgres.retry import PATIENCE, retrying
 from strandline.sources.postgres.tables import PgColumn, PgTable, identifier, identity_problem, key_of
-from strandline.sources.postgres.types import ColumnType, Unsupported, mapping
+from strandline.sources.postgres.types import ColumnType, Special, Unsupported, mapping
+from strandline.sources.postgres.values import Value, value
 from strandline.sources.postgres.visibility import Visible
 from strandline.sources.protocol import (
     Baseline,
@@ -328,6 +333,20 @@ class PostgresSource:
         """From text to values, by column."""
         return {name: column.parse for name, column in self._columns(table, self._table(table)).items()}
 
+    def values(self, table: str) -> Mapping[str, Value]:
+        """From text to values outside Spark, by column: those that :meth:`parsers` make in it."""
+        return {name: column.value for name, column in self._asked_table(table).columns.items()}
+
+    # Questions
+
+    def hold(self) -> PostgresSnapshot:
+        """Hold a snapshot of the database, over a connection of its own."""
+        return self._retried(lambda: PostgresSnapshot(self.name, self.address, self._patience, self._asked_table))
+
+    def untranslatable(self, scans: tuple[Scan, ...], conditions: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        """The conditions that PostgreSQL would leave to whoever asks."""
+        return untranslatable(scans, conditions, self._asked_table, utf8=self._asked(is_utf8))
+
     def changed_since(self, noted: Mapping[str, Wanted]) -> Mapping[str, Reason]:
         """Which tables are others than before, or had values changed by something that the log does not tell."""
         described = {name: table for name, table in self.described_tables().items() if name in noted}
@@ -405,10 +424,26 @@ class PostgresSource:
         return found
 
     def _mapped(self, name: str, table: PgTable, column: PgColumn) -> ColumnType | Unsupported:
-        """A column's type in Spark; a key has to be held as it is."""
+        """A column's type in Spark."""
         declared = self._types.get(name, {}).get(column.name)
-        special = "fail" if column.name in key_of(table) else self._special
+        special = self._special_of(table, column.name)
         return mapping(column, declared, special=special, label=f"{self.name}.{name}.{column.name}")
+
+    def _special_of(self, table: PgTable, column: str) -> Special:
+        """What becomes of a value that Spark's type cannot hold; a key has to be held as it is."""
+        return "fail" if column in key_of(table) else self._special
+
+    def _asked_table(self, name: str) -> AskedTable:
+        table = self._table(name)
+        types = self._columns(name, table)
+        columns = {}
+        for column in table.columns:
+            if column.name in types:
+                type_, special = types[column.name], self._special_of(table, column.name)
+                label = f"{self.name}.{name}.{column.name}"
+                made = value(column.resolved, type_.type, special=special, label=label)
+                columns[column.name] = AskedColumn(column, type_, made, special)
+        return AskedTable(table, columns)
 
     def _table(self, name: str) -> PgTable:
         found = self.described_tables()

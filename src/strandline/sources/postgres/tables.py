@@ -41,6 +41,10 @@ class PgColumn:
     identity: str = ""
     published: bool = True
     """Whether the log has it: it never has virtual columns, and stored generated ones only from PostgreSQL 18 on."""
+    collation: int = 0
+    """The number of its collation, 0 if it has none."""
+    deterministic: bool = True
+    """Whether its collation takes texts for equal only if they are the same."""
 
     @property
     def quoted(self) -> str:
