@@ -6,15 +6,16 @@ state still answers several questions in it, and says which of its transactions 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.plan import Operand, Scan
 from strandline.algebra.scalar import Scalar
 from strandline.algebra.schema import Schema
+from strandline.sources.protocol import Baseline, CapturedSource
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,9 @@ class HeldSnapshot(Protocol):
     def ask(self, question: Question) -> Reply:
         """Answer in this state. SNAPSHOT_LOST means that the state is gone: hold another one and ask anew."""
 
+    def copy(self, table: str, columns: Sequence[str]) -> Baseline:
+        """All rows of a table in this state, to be read while it is held."""
+
     def close(self) -> None:
         """Let go of the state."""
 
@@ -72,11 +76,14 @@ class HeldSnapshot(Protocol):
 
 
 @runtime_checkable
-class Answering(Protocol):
-    """A source that answers questions about its tables as they are now."""
+class AskedSource(CapturedSource, Protocol):
+    """A source that reports its changes and answers questions about its tables as they are now."""
 
     def hold(self) -> HeldSnapshot:
         """Hold the state of this moment."""
+
+    def values(self, table: str) -> Mapping[str, Callable[[str], Any]]:
+        """From the text form to values outside Spark, by column: those that :meth:`parsers` make in it."""
 
     def untranslatable(self, scans: tuple[Scan, ...], conditions: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
         """The conditions of a question over *scans* that would be left to the asker."""

@@ -32,7 +32,7 @@ from strandline.sources.postgres.connect import set_session
 from strandline.sources.postgres.pgoutput import Insert
 from strandline.sources.postgres.source import PostgresSource
 from strandline.sources.postgres.visibility import Visible
-from strandline.sources.questions import Answering, HeldSnapshot, Question, Reply
+from strandline.sources.questions import AskedSource, HeldSnapshot, Question, Reply
 from tests.conftest import new_database
 from tests.sources.postgres.slots import slot_of
 from tests.sources.postgres.test_visibility import WRITE, commits_that_wait, write_until_it_waits
@@ -232,7 +232,7 @@ def test_answers_are_those_of_the_evaluator_on_whole_tables(
 
 
 def test_a_source_answers_and_a_snapshot_is_held(asked: PostgresSource) -> None:
-    assert isinstance(asked, Answering)
+    assert isinstance(asked, AskedSource)
     with asked.hold() as held:
         protocol: HeldSnapshot = held
         assert Visible.parse(protocol.seen).xmax > 0

@@ -20,9 +20,13 @@ from strandline.algebra.plan import At, Scan
 from strandline.errors import SourceError
 from strandline.sources.postgres.address import Address
 from strandline.sources.postgres.connect import connect
+from strandline.sources.postgres.copying import rows_in_snapshot
 from strandline.sources.postgres.faults import explained
+from strandline.sources.postgres.jdbc import jdbc_options
 from strandline.sources.postgres.joins import AskedTable, Group, Joins, LookUp, in_order
 from strandline.sources.postgres.lsn import parse_lsn
+from strandline.sources.postgres.marks import marks
+from strandline.sources.protocol import Baseline
 from strandline.sources.questions import Question, Reply
 
 FETCHED_AT_ONCE = 5_000
@@ -46,9 +50,10 @@ SELECT (SELECT array_agg((c.oid, c.relfilenode)::text ORDER BY c.oid) FROM shown
 class PostgresSnapshot:
     """A snapshot of a database that a transaction holds; *look_up* describes a table as it is now."""
 
-    def __init__(self, source: str, address: Address, patience: float, look_up: LookUp) -> None:
+    def __init__(self, source: str, address: Address, patience: float, publication: str, look_up: LookUp) -> None:
         self._source = source
         self._address = address
+        self._publication = publication
         self._look_up = look_up
         self._tables: dict[str, AskedTable] = {}
         self._connection = connect(address, autocommit=False)
@@ -90,6 +95,14 @@ class PostgresSnapshot:
                 traffic.queries,
             )
 
+    def copy(self, table: str, columns: Sequence[str]) -> Baseline:
+        options = jdbc_options(self._address)
+        with self._continued():
+            found = self._known(table)
+            types = {name: column.type for name, column in found.columns.items()}
+            rows = rows_in_snapshot(self._connection, found.described, types, columns, options)
+            return Baseline(rows, self.seen, marks(self._connection, found.described, self._publication))
+
     @contextmanager
     def _continued(self) -> Iterator[None]:
         """An error ends the transaction, and with it the snapshot."""
@@ -115,9 +128,15 @@ class PostgresSnapshot:
         )
 
     def _table(self, scan: Scan) -> AskedTable:
-        """The table that a scan reads, locked from its first use on: nobody writes it anew while the snapshot lives."""
+        """The table that a scan reads."""
         assert isinstance(scan.operand, At)
         name = scan.operand.relation.partition(".")[2]
+        table = self._known(name)
+        check_columns(scan, table, f"{self._source}.{name}")
+        return table
+
+    def _known(self, name: str) -> AskedTable:
+        """A table, locked from its first use on: nobody writes it anew while the snapshot lives."""
         if name not in self._tables:
             self._connection.execute(f"LOCK TABLE {self._look_up(name).described.quoted} IN ACCESS SHARE MODE".encode())
             found = self._look_up(name)
@@ -126,9 +145,7 @@ class PostgresSnapshot:
             if row[0]:
                 raise self._lost(f"{name} was truncated or written anew since it was taken")
             self._tables[name] = found
-        table = self._tables[name]
-        check_columns(scan, table, f"{self._source}.{name}")
-        return table
+        return self._tables[name]
 
     def _joined(self, joins: Joins, group: Group, traffic: _Traffic) -> Iterator[SignedRow]:
         """The rows of tables that conditions tie together, beside the given rows that go with them."""
