@@ -39,10 +39,7 @@ class View:
     @classmethod
     def of(cls, plan: Plan, homes: Mapping[str, str], foreign_keys: tuple[ForeignKey, ...] = ()) -> View:
         """A select-project-join plan as a view; *homes* names the source of each relation."""
-        outputs = tuple(Output(column, Col(column.name)) for column in plan.columns)
-        if isinstance(plan, Project):
-            outputs = plan.outputs
-        scans, conditions = _joined(plan.input if isinstance(plan, Project) else plan)
+        scans, conditions, outputs = taken_apart(plan)
         homes_of = tuple(homes[relation_of(scan)] for scan in scans)
         return cls(scans, conditions, outputs, homes_of, foreign_keys)
 
@@ -148,6 +145,15 @@ class View:
         return Filter(replace(scan, operand=operand, alias=""), _any(tests))
 
 
+def taken_apart(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Scalar, ...], tuple[Output, ...]]:
+    """The scans, conditions and outputs of a select-project-join plan; any other is refused."""
+    outputs = tuple(Output(column, Col(column.name)) for column in plan.columns)
+    if isinstance(plan, Project):
+        outputs, plan = plan.outputs, plan.input
+    scans, conditions = _joined(plan)
+    return scans, conditions, outputs
+
+
 def relation_of(scan: Scan) -> str:
     """The relation that a scan of a view reads."""
     assert isinstance(scan.operand, At)
@@ -176,7 +182,7 @@ def _any(tests: list[Scalar]) -> Scalar:
 
 def _joined(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Scalar, ...]]:
     match plan:
-        case Scan(operand=At()):
+        case Scan():
             return (plan,), ()
         case Filter(child, condition):
             scans, conditions = _joined(child)
