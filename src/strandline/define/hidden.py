@@ -53,7 +53,7 @@ def placed(
         if chosen != "stored":
             current = next(other for other in found if _own(other) == block.node)
             found = [_inlined(other, replace(current, node=block.node)) for other in found if other is not current]
-    return Placed(_renamed(found), tuple(notes))
+    return Placed(named_after_contents(found), tuple(notes))
 
 
 def _may_be_in_place(block: Block) -> bool:
@@ -96,7 +96,7 @@ def _own(block: Block) -> str:
     return block.node.replace(CHANGED, "")
 
 
-def _renamed(blocks: Sequence[Block]) -> tuple[Block, ...]:
+def named_after_contents(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """*blocks*, those that were changed named after what they hold now."""
     names: dict[str, str] = {}
 
