@@ -31,6 +31,7 @@ from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.uncopied import UncopiedSource
 from strandline.project.folder import Project
 from strandline.propagate.against_source import rows_at_sources, verify_against_source
 from strandline.propagate.context import Context
@@ -150,7 +151,7 @@ class Warehouse:
         """All that a source must be and have, and whether it does; what is missing comes with the statement for it."""
         source = self._declared.adapter(name)
         try:
-            if isinstance(source, CopiedSource | DumpedSource):
+            if isinstance(source, CopiedSource | DumpedSource | UncopiedSource):
                 return list(source.inner.findings())
             source.check()
         except SourceError as error:

@@ -31,6 +31,9 @@ from strandline.sources.questions import AskedSource
 NOTED = "@noted"
 """Among the inputs of a base view's version: what its sources noted of each table when it was filled."""
 
+FILLED = "@filled"
+"""Among them: why the version was filled from the tables themselves, if it was."""
+
 HISTORY = "@history"
 """Among them: where the changes of single updates since the version before are, if they are kept, and which updates."""
 

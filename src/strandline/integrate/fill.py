@@ -12,8 +12,9 @@ from strandline.algebra.schema import names
 from strandline.catalog import Catalog, Json, NewVersion
 from strandline.engine.session import Engine
 from strandline.ingest.baselines import jdbc_rows
-from strandline.ingest.uncopied import NOTED, UncopiedSource
+from strandline.ingest.uncopied import FILLED, NOTED, UncopiedSource
 from strandline.integrate.view import relation_of
+from strandline.reasons import Reason
 from strandline.sources.protocol import Position, Source
 from strandline.sources.questions import HeldSnapshot
 from strandline.sql.names import quoted_list
@@ -42,7 +43,7 @@ class Filling:
         for snapshot in self._snapshots.values():
             snapshot.close()
 
-    def fill(self, node: Node, step_id: str) -> NewVersion:
+    def fill(self, node: Node, reason: Reason, step_id: str) -> NewVersion:
         """Compute the contents of *node* from its tables; what their logs hold from now on is applied to that."""
         assert node.block is not None
         base = self._catalog.versions.baseline(node.record.id)
@@ -71,7 +72,12 @@ class Filling:
                 return f"SELECT {quoted_list(names(scan.fields))} FROM ({selects[relation_of(scan)]})"
 
             version = fill(self._engine, node, render(node.block.contents, bound), self._keep_states, step_id)
-        inputs: dict[str, Json] = {**positions, "@definition": node.record.fingerprint, NOTED: noted}
+        inputs: dict[str, Json] = {
+            **positions,
+            "@definition": node.record.fingerprint,
+            NOTED: noted,
+            FILLED: dict(reason.to_dict()),
+        }
         return NewVersion(node.record.id, version, inputs, positions)
 
     def _held(self, source: UncopiedSource) -> HeldSnapshot:

@@ -186,7 +186,7 @@ class _Run:
     def _load(self, step: Step, path: str) -> tuple[dict[str, Any], NewVersion]:
         context, node = self._context, self._context.vdag.nodes[step.subject]
         if node.base:
-            return self._loaded(node, self._filling.fill(node, step.id), None)
+            return self._loaded(node, self._filling.fill(node, self._plan.node(node.name).reason, step.id), None)
         source, reason = context.sources[step.subject.split(".", 1)[0]], self._plan.node(step.subject).reason
         where, how = (context.catalog, context.engine), None
         if isinstance(source, DumpedSource):

@@ -19,6 +19,7 @@ from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
 from strandline.ingest.advance import CopyState, read_reason
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.uncopied import FILLED
 from strandline.propagate.base_views import BaseState
 from strandline.propagate.methods import Choice, aggregate_method, expected_install
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
@@ -183,15 +184,17 @@ class Planner:
         if state.anew is not None or base is None:
             return replace(draft, strategy="full", reason=state.anew or Reason("FIRST_FILL"))
         found = replace(draft, positions=state.positions, pinned=dict(base.inputs))
+        filled = base.inputs.get(FILLED)
+        if isinstance(filled, dict) and not self._shown(node, base):
+            found = replace(found, strategy="full", reason=Reason(str(filled["code"]), str(filled["text"])))
         if not state.updates and not state.peek.changes_data:
             return found
         delta = state.delta or Delta("", state.peek.rows or UNKNOWN_ROWS, 0)
+        if delta.rows and found.strategy == "none":
+            how = f"by {node.record.options['algorithm']}"
+            found = replace(found, strategy="incremental", reason=Reason("COMPENSATED", how))
         return replace(
             found,
-            strategy="incremental" if delta.rows else "none",
-            reason=Reason("COMPENSATED", f"by {node.record.options['algorithm']}")
-            if delta.rows
-            else Reason("UNCHANGED"),
             changed=tuple(leaf for leaf in node.leaves if state.positions[leaf] != base.positions[leaf]),
             insert_only=state.peek.insert_only if state.delta is None else not delta.deleted,
             estimated_rows=delta.rows,
