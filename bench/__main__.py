@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import capture, copy, differential, noop, refresh, whips
+from bench import capture, copy, differential, integrate, noop, refresh, whips
 
 BENCHMARKS = {
     "refresh": refresh.run,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "capture": capture.run,
     "copy": copy.run,
     "differential": differential.run,
+    "integrate": integrate.run,
     "whips": whips.run,
 }
 

@@ -141,10 +141,6 @@ def test_refresh_time_is_the_sum_over_the_queries() -> None:
     assert refresh_time.refresh([refresh_time.QueryTime(1.0, 2.0, 3.0, 4.0)]) == 10
 
 
-def test_all_levels_of_compensation_of_c_strobe() -> None:
-    assert refresh_time.c_strobe_queries(5, 2) == 1 + 2 + 4 + 8
-
-
 def test_parallel_groups_gain_where_updates_fall_into_different_ones() -> None:
     assert refresh_time.parallel_in_one_group(3, 4, t=2.0) == 3 * refresh_time.grouped(4, t=2.0) == 36
     assert refresh_time.parallel_in_many_groups(4, t=2.0) == 12
