@@ -88,6 +88,12 @@ def test_the_equal_partition_is_taken_where_it_is_better_or_alone_connected() ->
     assert by_frequency(chain(*scattered), scattered, 2) == (("s0", "s1"), ("s2", "s3"))
 
 
+def test_sources_that_are_never_updated_count_alike() -> None:
+    never = dict.fromkeys(("s0", "s1", "s2", "s3"), 0.0)
+    assert by_frequency(chain(*never), never, 2) == (("s0", "s1"), ("s2", "s3"))
+    assert refresh_of((("s0", "s1", "s2"), ("s3",)), never) == 3
+
+
 def test_busy_groups_have_their_share_of_the_updates() -> None:
     rates = {"s0": 6.0, "s1": 1.0, "s2": 1.0, "s3": 4.0}
     assert busy((("s0",), ("s1", "s2"), ("s3",)), rates) == (0, 2)
