@@ -5,7 +5,7 @@ sources, with concurrent updates, with skewed update frequencies, and with group
 JSON and a plot of each below ``bench/results``. No Spark.
 
 QUICK=1 takes fewer sizes. STUDIES (compensation, refresh; default both) chooses, and DELAY is a message's time, in
-milliseconds (default 20).
+milliseconds (default 50).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SKEWS = (2.0,) if QUICK else (1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
 
 def run() -> None:
     wanted = os.environ.get("STUDIES", "compensation,refresh").split(",")
-    delay = float(os.environ.get("DELAY", 20)) / 1000
+    delay = float(os.environ.get("DELAY", 50)) / 1000
     console = Console(width=170)
     # What a vacuum of its own accord reads would be counted.
     with (
