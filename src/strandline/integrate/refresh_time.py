@@ -45,7 +45,7 @@ def c_strobe_queries(relations: int, concurrent: int) -> int:
     There is a tour for each choice of one of these rows, or none, in every other relation, and it visits those with
     none. The paper's ``mu^(n-2)`` counts only the tours with a single visit, of one relation.
     """
-    return (relations - 1) * (1 + concurrent) ** (relations - 2)
+    return sum(math.comb(relations - 1, at) * concurrent**at * (relations - 1 - at) for at in range(relations - 1))
 
 
 def c_strobe(relations: int, concurrent: int, t: float = 1.0) -> float:
