@@ -91,11 +91,11 @@ def _frame(title: str, x: str, y: str, across: _Axis, up: _Axis) -> Iterable[str
     for tick in across.ticks():
         at = across.place(tick)
         yield _line((at, up.start), (at, up.end), "#e4e4e4")
-        yield _text(at, up.start + 18, f"{tick:,g}", "middle")
+        yield _text(at, up.start + 18, f"{tick:,.10g}", "middle")
     for tick in up.ticks():
         at = up.place(tick)
         yield _line((across.start, at), (across.end, at), "#e4e4e4")
-        yield _text(across.start - 8, at + 4, f"{tick:,g}", "end")
+        yield _text(across.start - 8, at + 4, f"{tick:,.10g}", "end")
     yield _line((across.start, up.start), (across.end, up.start), "#333333")
     yield _line((across.start, up.start), (across.start, up.end), "#333333")
 
