@@ -127,7 +127,8 @@ class BaseViews:
         view = view_of(block, self.source_of)
         if algorithm == "auto":
             level: Consistency = "STRONG" if asked.consistency == "CONVERGENT" else asked.consistency
-            choice = choose(level, self._facts(view), keys=view.shows_all_keys)
+            # Algorithms with keys spare a question for deletes; but they read the stored view, which takes Spark longer.
+            choice = choose(level, self._facts(view), keys=False, view=view)
             name, groups, why = choice.algorithm, choice.groups, choice.reason
         else:
             name, groups, why = algorithm, (), f"{algorithm}: as declared"

@@ -57,7 +57,7 @@ def choose(
 ) -> Choice:
     """The algorithm for *level* over *sources*.
 
-    *keys*: the view shows a key of every relation (``View.shows_all_keys``). *view* says which sources join; without it
+    *keys*: the view shows a key of every relation (``View.shows_all_keys``), and deletes may be looked up in it. *view* says which sources join; without it
     any group of them may be proposed. *auxiliary_views*: parts of the view may be stored beside it.
     """
     if not sources:
@@ -96,7 +96,7 @@ def _one_source(level: Consistency, source: SourceFacts, keys: bool, publish_wit
     if keys:
         why = f"{level} is wanted; {where}; the view shows all keys, so that deletes need no query"
         return _choice("eca-key", (), 2, quiet, why)
-    why = f"{level} is wanted; {where}; not all keys are in the view"
+    why = f"{level} is wanted; {where}; deletes are asked for as inserts are, so that the view need not be read"
     return _choice("eca", (), 2, quiet, why)
 
 
