@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import capture, copy, differential, noop, refresh, whips
+from bench import capture, choice, copy, differential, noop, refresh, whips
 
 BENCHMARKS = {
     "refresh": refresh.run,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "copy": copy.run,
     "differential": differential.run,
     "whips": whips.run,
+    "choice": choice.run,
 }
 
 if __name__ == "__main__":
