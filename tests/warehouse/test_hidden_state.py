@@ -9,6 +9,7 @@ import pytest
 
 from strandline import Warehouse
 from strandline.algebra.schema import Column
+from strandline.cost.model import FixedCosts, Work
 from strandline.engine.session import Engine
 from strandline.sources.memory import MemorySource
 from tests.warehouse.shop import assert_verified
@@ -58,6 +59,33 @@ def test_one_inside_the_other(wh: Warehouse, source: MemorySource) -> None:
     )
     source.commit("orders", [(100, 1, "0.25")], [(5, 1, "5.50"), (0, 0, "0.50")])
     assert wh.refresh().hidden == {}
+    assert_verified(wh)
+
+
+class _CheapFull(FixedCosts):
+    """Recomputing costs nothing."""
+
+    def full(self, work: Work) -> float:
+        return 0.0
+
+
+@pytest.mark.parametrize(
+    ("policies", "strategy"),
+    [(("AUTO",), "full"), (("INCREMENTAL",), "incremental"), (("AUTO", "INCREMENTAL STRICT"), "incremental")],
+)
+def test_it_is_recomputed_for_its_cost_only_if_all_views_that_it_is_part_of_may_be(
+    wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, policies: tuple[str, ...], strategy: str
+) -> None:
+    monkeypatch.setattr("strandline.warehouse.FIXED", _CheapFull())
+    stored = "TBLPROPERTIES ('strandline.hidden' = 'stored')"
+    for number, policy in enumerate(policies):
+        wh.sql(f"CREATE MATERIALIZED VIEW v{number} {stored} REFRESH POLICY {policy} AS {BUSY}")
+    source.commit("orders", [(100, 1, "0.25")], [(5, 1, "5.50")])
+    report = wh.refresh()
+    (block,) = report.hidden.values()
+    assert block.strategy == strategy
+    taken = [(view.strategy, view.reason.code) for view in report.views.values()]
+    assert taken == [("full", "COST") if policy == "AUTO" else ("incremental", "CHANGES") for policy in policies]
     assert_verified(wh)
 
 

@@ -325,10 +325,16 @@ class Planner:
             cost=cost,
             cost_full=cost_full,
         )
-        if node.policy == "AUTO" and cost_full < MARGIN * cost:
+        if cost_full < MARGIN * cost and self._goes_by_cost(node):
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
             return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         return found
+
+    def _goes_by_cost(self, node: Node) -> bool:
+        """Whether the cheapest way is taken; a hidden block is a part of views, and does as the strictest of them."""
+        if node.hidden:
+            return all(self._goes_by_cost(self._vdag.nodes[name]) for name in self._vdag.dependants(node.name))
+        return node.policy in ("AUTO", "FULL")
 
     def _only_inserts(self, below: NodePlan, base: VersionRecord) -> bool:
         """Whether the delta of a node below, from what the version *base* of a node above has seen, only inserts."""
