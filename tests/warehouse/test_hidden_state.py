@@ -50,6 +50,13 @@ def test_both_ways_give_the_same(wh: Warehouse, source: MemorySource) -> None:
     assert_verified(wh)
 
 
+def test_the_view_keeps_its_name(wh: Warehouse, source: MemorySource) -> None:
+    properties = "TBLPROPERTIES ('strandline.hidden' = 'in place')"
+    wh.sql(f"CREATE MATERIALIZED VIEW `changed orders` {properties} AS {BUSY}")
+    block = wh._node("changed orders").block
+    assert block is not None and block.node == "changed orders"
+
+
 def test_one_inside_the_other(wh: Warehouse, source: MemorySource) -> None:
     sizes = "SELECT customer, count(*) AS n FROM s.orders GROUP BY customer"
     often = f"SELECT n, count(*) AS c FROM ({sizes}) GROUP BY n"

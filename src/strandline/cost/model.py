@@ -20,6 +20,8 @@ class Work:
     terms: int
     input_rows: int
     table_rows: int
+    looked_up_rows: int = 0
+    """Rows of relations that the terms read beside the delta, each as often as it stands in one."""
     recomputes_groups: bool = False
     partials: int = 0
     """Partial aggregates that the view stores; none if it does not group."""
@@ -57,6 +59,7 @@ class FixedCosts:
     """Constants per job, per commit and per row."""
 
     job: float = 0.3
+    term: float = 0.1
     commit: float = 0.2
     row_scanned: float = 0.4e-6
     row_processed: float = 2e-6
@@ -89,8 +92,8 @@ class FixedCosts:
         return self.job + self._looked_up(work) + summed + touched * self.row_written + self._merged(work)
 
     def _looked_up(self, work: Work) -> float:
-        others = work.input_rows if work.terms > 1 or work.recomputes_groups else 0
-        return work.terms * (work.delta_rows * self.row_processed + others * self.row_scanned)
+        rows = work.delta_rows * self.row_processed + work.looked_up_rows * self.row_scanned
+        return work.terms * self.term + rows
 
     def _installed(self, work: Work) -> float:
         match work.install:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from strandline.algebra.block import BlockDelta, delta_of
+from strandline.algebra.plan import At, scans
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
@@ -302,7 +303,8 @@ class Planner:
             len(delta.terms),
             sum(self._input_rows(name, leaves) for name in node.inputs),
             table_rows,
-            delta.strategy == "affected",
+            self._looked_up_rows(delta, leaves),
+            delta.touched_keys is not None,
             len(node.block.partials),
             expected_install(node.block, table_rows, insert_only=insert_only),
         )
@@ -362,6 +364,11 @@ class Planner:
             return found if size is None else min(found, 2 * max(size, 1))
         plan = planned[name]
         return self._table_rows(self._vdag.nodes[name]) if plan.strategy == "full" else plan.estimated_rows or 0
+
+    def _looked_up_rows(self, delta: BlockDelta, leaves: Mapping[str, _Leaf]) -> int:
+        """The rows of all relations that the terms of a delta read as such."""
+        read = [scan.operand for term in delta.terms for scan in scans(term.plan)]
+        return sum(self._input_rows(operand.relation, leaves) for operand in read if isinstance(operand, At))
 
     def _input_rows(self, name: str, leaves: Mapping[str, _Leaf]) -> int:
         if name in leaves:
