@@ -22,6 +22,7 @@ from rich.table import Table
 
 from bench import results
 from strandline import Warehouse
+from strandline.cost.model import worth_recomputing
 from strandline.propagate import planner
 from strandline.propagate.plan import NodePlan
 from strandline.propagate.report import RefreshReport
@@ -45,7 +46,7 @@ def run() -> None:
         plan = turns[-1][0]
         assert plan.cost is not None and plan.cost_full is not None
         changes, full = (statistics.median(turn[place] for turn in turns) for place in (1, 2))
-        chosen = "recompute" if plan.cost_full < planner.MARGIN * plan.cost else "changes"
+        chosen = "recompute" if worth_recomputing(plan.cost_full, plan.cost) else "changes"
         better = "changes" if changes <= full else "recompute"
         found[name] = {
             "strategy": plan.strategy, "method": plan.method, "rows": plan.estimated_rows, "terms": plan.terms,
@@ -84,7 +85,7 @@ def _measure(folder: Path, scale: float, one_in: int, repeats: int, wanted: Coll
 
 def _both_ways(warehouse: Warehouse) -> tuple[dict[str, NodePlan], RefreshReport, RefreshReport]:
     """Every node from its changes, then every node anew."""
-    with mock.patch.object(planner, "MARGIN", 0.0):
+    with mock.patch.object(planner, "worth_recomputing", lambda *_: False):
         plan = warehouse.plan()
         changes = warehouse.refresh(plan)
     everything = warehouse._planner().plan(warehouse.views(), [node.name for node in plan.nodes])

@@ -143,4 +143,16 @@ def _touched(work: Work) -> int:
     return min(work.delta_rows, max(work.table_rows, 1)) if work.partials else work.delta_rows
 
 
+MARGIN = 0.8
+"""Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
+
+LEAST_SAVING = 0.5
+"""And it must save so much: over little data either way is nearly all fixed costs."""
+
+
+def worth_recomputing(full: float, changes: float) -> bool:
+    """Whether recomputing is clearly cheaper than applying changes."""
+    return full < MARGIN * changes and changes - full > LEAST_SAVING
+
+
 FIXED = FixedCosts()

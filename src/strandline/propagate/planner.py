@@ -14,7 +14,7 @@ from strandline.algebra.plan import At, scans
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
-from strandline.cost.model import CostModel, Work
+from strandline.cost.model import CostModel, Work, worth_recomputing
 from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
@@ -29,9 +29,6 @@ from strandline.store.node import Node
 
 UNKNOWN_ROWS = 1_000
 """What is taken for the size of a change whose source keeps no statistics."""
-
-MARGIN = 0.8
-"""Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
 
 _REBASELINE = frozenset(
     {"FIRST_FILL", "REQUESTED", "DEFINITION_CHANGED", "CHANGE_FEED_GAP", "SOURCE_TABLE_REPLACED", "INPUT_REBASELINED"}
@@ -327,7 +324,7 @@ class Planner:
             cost=cost,
             cost_full=cost_full,
         )
-        if cost_full < MARGIN * cost and self._goes_by_cost(node):
+        if worth_recomputing(cost_full, cost) and self._goes_by_cost(node):
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
             return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         return found
