@@ -1,7 +1,7 @@
 """The cost of bringing one view up to date, by changes or from scratch.
 
 The constants are fixed and rough: seconds on two cores with a warm session, as ``python -m bench choice`` measured
-them (docs/decisions/0017). They rank ways of doing the same thing; they predict no time.
+them (docs/decisions/0018). They rank ways of doing the same thing; they predict no time.
 """
 
 from __future__ import annotations
