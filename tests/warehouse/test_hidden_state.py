@@ -9,7 +9,7 @@ import pytest
 
 from strandline import Warehouse
 from strandline.algebra.schema import Column
-from strandline.cost.model import FixedCosts, Work
+from strandline.cost.model import FixedCosts
 from strandline.engine.session import Engine
 from strandline.sources.memory import MemorySource
 from tests.warehouse.shop import assert_verified
@@ -69,13 +69,6 @@ def test_one_inside_the_other(wh: Warehouse, source: MemorySource) -> None:
     assert_verified(wh)
 
 
-class _CheapFull(FixedCosts):
-    """Recomputing costs nothing."""
-
-    def full(self, work: Work) -> float:
-        return 0.0
-
-
 @pytest.mark.parametrize(
     ("policies", "strategy"),
     [(("AUTO",), "full"), (("INCREMENTAL",), "affected"), (("AUTO", "INCREMENTAL STRICT"), "affected")],
@@ -83,7 +76,7 @@ class _CheapFull(FixedCosts):
 def test_it_is_recomputed_for_its_cost_only_if_all_views_that_it_is_part_of_may_be(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, policies: tuple[str, ...], strategy: str
 ) -> None:
-    monkeypatch.setattr("strandline.warehouse.FIXED", _CheapFull())
+    monkeypatch.setattr("strandline.warehouse.FIXED", FixedCosts(term=10.0))
     stored = "TBLPROPERTIES ('strandline.hidden' = 'stored')"
     for number, policy in enumerate(policies):
         wh.sql(f"CREATE MATERIALIZED VIEW v{number} {stored} REFRESH POLICY {policy} AS {BUSY}")
