@@ -22,15 +22,14 @@ from rich.table import Table
 
 from bench import results
 from strandline import Warehouse
-from strandline.cost.model import worth_recomputing
 from strandline.propagate import planner
 from strandline.propagate.plan import NodePlan
 from strandline.propagate.report import RefreshReport
 from tests.campaign.tpch.following import queries
 from tests.campaign.tpch.tables import KEYS, Tables
 
-Measured = dict[str, list[tuple[NodePlan, float, float]]]
-"""By node: its plan, the seconds from changes and those of recomputing, for each repeat."""
+Measured = dict[str, list[tuple[NodePlan, float, float, str]]]
+"""By node: its plan, the seconds from changes and those of recomputing, and what AUTO chose, for each repeat."""
 
 
 def run() -> None:
@@ -45,8 +44,8 @@ def run() -> None:
     for name, turns in measured.items():
         plan = turns[-1][0]
         assert plan.cost is not None and plan.cost_full is not None
-        changes, full = (statistics.median(turn[place] for turn in turns) for place in (1, 2))
-        chosen = "recompute" if worth_recomputing(plan.cost_full, plan.cost) else "changes"
+        changes, full = statistics.median(turn[1] for turn in turns), statistics.median(turn[2] for turn in turns)
+        chosen = turns[-1][3]
         better = "changes" if changes <= full else "recompute"
         found[name] = {
             "strategy": plan.strategy, "method": plan.method, "rows": plan.estimated_rows, "terms": plan.terms,
@@ -73,11 +72,13 @@ def _measure(folder: Path, scale: float, one_in: int, repeats: int, wanted: Coll
         warehouse.refresh()
         for repeat in range(repeats + 1):
             tables.change(one_in, clustered=repeat % 2 == 0)
+            auto = {node.name: "recompute" if node.strategy == "full" else "changes" for node in warehouse.plan().nodes}
             plans, changes, full = _both_ways(warehouse)
             # The first turn warms up.
             for name, plan in plans.items() if repeat else ():
                 if plan.cost is not None:
-                    found.setdefault(name, []).append((plan, _seconds(changes, name), _seconds(full, name)))
+                    turn = plan, _seconds(changes, name), _seconds(full, name), auto[name]
+                    found.setdefault(name, []).append(turn)
         wrong = [name for name in warehouse.views() if not warehouse.verify(name).ok]
         print("every view equals its recomputation" if not wrong else f"WRONG: {', '.join(wrong)}")
     return found

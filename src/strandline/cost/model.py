@@ -147,12 +147,15 @@ MARGIN = 0.8
 """Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
 
 LEAST_SAVING = 0.5
-"""And it must save so much: over little data either way is nearly all fixed costs."""
+"""And it must save so much."""
+
+LITTLE_ROWS = 100_000
+"""Over no more input rows than these changes are applied: either way is nearly all fixed costs."""
 
 
-def worth_recomputing(full: float, changes: float) -> bool:
+def worth_recomputing(work: Work, full: float, changes: float) -> bool:
     """Whether recomputing is clearly cheaper than applying changes."""
-    return full < MARGIN * changes and changes - full > LEAST_SAVING
+    return work.input_rows > LITTLE_ROWS and full < MARGIN * changes and changes - full > LEAST_SAVING
 
 
 FIXED = FixedCosts()

@@ -324,7 +324,7 @@ class Planner:
             cost=cost,
             cost_full=cost_full,
         )
-        if worth_recomputing(cost_full, cost) and self._goes_by_cost(node):
+        if worth_recomputing(work, cost_full, cost) and self._goes_by_cost(node):
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
             return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         return found
