@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import capture, copy, differential, integrate, noop, refresh, whips
+from bench import capture, choice, copy, differential, integrate, noop, refresh, whips
 
 BENCHMARKS = {
     "refresh": refresh.run,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "differential": differential.run,
     "integrate": integrate.run,
     "whips": whips.run,
+    "choice": choice.run,
 }
 
 if __name__ == "__main__":

@@ -57,8 +57,9 @@ def choose(
 ) -> Choice:
     """The algorithm for *level* over *sources*.
 
-    *keys*: the view shows a key of every relation (``View.shows_all_keys``), and deletes may be looked up in it. *view* says which sources join; without it
-    any group of them may be proposed. *auxiliary_views*: parts of the view may be stored beside it.
+    *keys*: the view shows a key of every relation (``View.shows_all_keys``), and deletes may be looked up in it. *view*
+    says which sources join; without it any group of them may be proposed. *auxiliary_views*: parts of the view may be
+    stored beside it.
     """
     if not sources:
         raise IntegrateError("NO_SOURCES", "a view over no source needs no maintenance; name at least one source.")
