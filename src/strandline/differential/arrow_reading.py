@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from strandline.differential.snapshot import Snapshot
+from strandline.differential.snapshot import Snapshot, first_line
 from strandline.differential.unreadable import SHOWN, Policy, Unreadable
 from strandline.errors import DifferentialError
 
@@ -35,7 +35,7 @@ def batches(
         except (pa.ArrowException, OSError) as error:
             raise DifferentialError(
                 "SNAPSHOT_UNREADABLE",
-                f"{file} cannot be read to its end: {str(error).splitlines()[0]}; put it right or take it away.",
+                f"{file} cannot be read to its end: {first_line(error)}; put it right or take it away.",
             ) from error
 
 
