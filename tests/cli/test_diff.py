@@ -54,8 +54,8 @@ def test_differences_are_shown(dumps: tuple[Path, Path], invoke: Invoke) -> None
     assert shown.exit_code == 0
     lines = [line.split() for line in shown.stdout.splitlines()]
     assert lines[0] == ["id", "name", "amount"]
-    assert [line for line in lines if line[0] in "+-"] == [["-", "2", "bob", "2.50"], ["+", "5", "eve", "5.50"]]
-    assert [line for line in lines if line[0] in "<>"] == [["<", "3", "3.50"], [">", "3", "cyd", "3.50"]]
+    assert [line for line in lines if line[0] in "+-"] == [["-", "2", "bob", "2.5"], ["+", "5", "eve", "5.5"]]
+    assert [line for line in lines if line[0] in "<>"] == [["<", "3", "NULL", "3.5"], [">", "3", "cyd", "3.5"]]
     assert "1 inserted, 1 deleted, 1 updated; 4 rows before, 4 after." in shown.stdout
     assert "Compared with window:" in shown.stdout
 

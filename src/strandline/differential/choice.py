@@ -152,6 +152,8 @@ def _why(algorithm: Algorithm, facts: Facts) -> str:
 
 
 def _compared(best: Algorithm, costs: dict[Algorithm, float]) -> str:
+    if costs[best] < 1:
+        return f"less than a block of {BLOCK // 1024} KB to read"
     others = sorted((cost, algorithm) for algorithm, cost in costs.items() if algorithm != best)
     own = f"{costs[best]:,.0f} blocks of {BLOCK // 1024} KB to read and write"
     return f"{own}, against {others[0][0]:,.0f} for {others[0][1]}" if others else own
