@@ -208,8 +208,8 @@ def _print(found: Differential, rows: list[dict[str, Any]], output: str | None) 
     typer.echo(f"Compared with {found.algorithm}: {found.reason}.")
     if found.error:
         typer.echo(
-            f"Hashes of {found.bits} bits were compared: a change was missed with a probability below {found.error:.1e}; "
-            f"with one such comparison a day, a miss is to be expected in {1 / found.error:.1e} days."
+            f"Hashes of {found.bits} bits were compared: a change was missed with a probability below "
+            f"{found.error:.1e}; with one such comparison a day, one is to be expected in {1 / found.error:.1e} days."
         )
     read = f"{_size(found.bytes_read)} read in {found.seconds:.2f} s"
     typer.echo(f"{read}; the changes are in {output}." if output else f"{read}.")
