@@ -199,6 +199,25 @@ def test_bad_usage_ends_with_status_2(
     assert invoke("diff", *arguments).exit_code == 2
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_files_of_one_snapshot_have_the_same_columns(tmp_path: Path, invoke: Invoke, suffix: str) -> None:
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    for number, names in enumerate((("id", "name"), ("id", "label"))):
+        if suffix == "csv":
+            csv(folder / f"{number}.csv", ",".join(names), "1,ann")
+        else:
+            pq.write_table(pa.table([[number], ["ann"]], names=names), folder / f"{number}.parquet")
+    failed = invoke("diff", folder, folder, "--key", "id")
+    assert (failed.exit_code, failed.stderr[:18]) == (1, "[SNAPSHOT_FORMAT] ")
+    assert f"1.{suffix} has the columns id" in failed.stderr and "label" in failed.stderr
+
+
+def test_what_is_kept_is_said(dumps: tuple[Path, Path], tmp_path: Path, invoke: Invoke) -> None:
+    shown = invoke("diff", *dumps, "--key", "id", "--algorithm", "window", "--keep", tmp_path / "kept")
+    assert f"Nothing is kept in {tmp_path / 'kept'}: window keeps nothing" in shown.stdout
+
+
 @pytest.mark.spark
 def test_text_and_json_are_compared_on_spark(engine: Engine, tmp_path: Path, invoke: Invoke) -> None:
     old = csv(tmp_path / "old.csv", "id,name,amount", "1,ann,1.5", "2,bob,2.5", "3,,3.5", "4,dee,4.5")

@@ -128,7 +128,7 @@ def diff(
     if as_json:
         print_json({**found.to_dict(), "output": output})
     else:
-        _print(found, shown or [], output)
+        _print(found, shown or [], output, keep)
 
 
 def _split(names: Names) -> list[str]:
@@ -180,7 +180,7 @@ def _saying(as_json: bool) -> Iterator[Callable[[str], None]]:
         yield lambda text: typer.echo(text, err=True)
 
 
-def _print(found: Differential, rows: list[dict[str, Any]], output: str | None) -> None:
+def _print(found: Differential, rows: list[dict[str, Any]], output: str | None, keep: Path | None) -> None:
     counts = found.counts
     columns = found.columns
     for what, names in (("added", columns.added), ("dropped", columns.dropped)):
@@ -213,6 +213,10 @@ def _print(found: Differential, rows: list[dict[str, Any]], output: str | None) 
         )
     read = f"{_size(found.bytes_read)} read in {found.seconds:.2f} s"
     typer.echo(f"{read}; the changes are in {output}." if output else f"{read}.")
+    if found.kept is not None:
+        typer.echo(f"The new snapshot is kept in {keep}: {_size(found.kept.bytes)}.")
+    elif keep is not None:
+        typer.echo(f"Nothing is kept in {keep}: {found.algorithm} keeps nothing here for the next run.")
 
 
 def _value(value: Any) -> str:

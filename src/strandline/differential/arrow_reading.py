@@ -18,7 +18,7 @@ DECODING = 5 << 19
 """Bytes that reading a column of a file takes besides its rows: a page and a dictionary, about a megabyte each."""
 
 PROBE = 1_000
-"""Rows that are read to find out how large rows are."""
+"""Rows that are read to find out how large rows are, and whether they come in order."""
 
 
 def batches(

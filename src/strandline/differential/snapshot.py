@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -173,8 +173,14 @@ def _parquet(found: Snapshot) -> Snapshot:
                 f"{file} is not a Parquet file: {first_line(error)}; put it right or take it away.",
             ) from error
         rows += footer.num_rows
-        schema = footer.schema.to_arrow_schema() if schema is None else schema
-    return replace(found, rows=rows, schema=usual(schema) if found.schema is None else found.schema)
+        columns = usual(footer.schema.to_arrow_schema())
+        schema = columns if schema is None else schema
+        # Files of a Delta table may be older than some of its columns.
+        if found.format == "parquet" and dict(zip(columns.names, columns.types, strict=True)) != dict(
+            zip(schema.names, schema.types, strict=True)
+        ):
+            raise _other_columns(found, file, columns, schema)
+    return replace(found, rows=rows, schema=schema if found.schema is None else found.schema)
 
 
 def _csv(found: Snapshot) -> Snapshot:
@@ -193,12 +199,18 @@ def _csv(found: Snapshot) -> Snapshot:
         )
     for file, names in headers.items():
         if names != first:
-            raise DifferentialError(
-                "SNAPSHOT_FORMAT",
-                f"{file} has the columns {', '.join(names)}, and other files of {found.name} have {', '.join(first)}; "
-                "files of one snapshot have the same header; put it right or take it away.",
-            )
+            raise _other_columns(found, file, names, first)
     return replace(found, schema=pa.schema([(name, pa.string()) for name in first]))
+
+
+def _other_columns(found: Snapshot, file: str, there: Sequence[Any], before: Sequence[Any]) -> DifferentialError:
+    """The error for files of one snapshot that do not agree; columns are names, or have a name and a type."""
+    shown = [", ".join(str(column).replace("pyarrow.Field<", "").rstrip(">") for column in c) for c in (there, before)]
+    return DifferentialError(
+        "SNAPSHOT_FORMAT",
+        f"{file} has the columns {shown[0]}, and the files of {found.name} before it {shown[1]}; files of one snapshot "
+        "have the same columns; put it right or take it away.",
+    )
 
 
 def _header(file: str) -> list[str]:
