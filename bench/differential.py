@@ -181,4 +181,4 @@ def _print(found: dict[str, dict[str, Any]], rows: int, changed: float, distance
         shown = ["" if size is None else f"{size / 1e6:,.0f}" for size in sizes]
         extra = "" if name == "floor" else f"{entry['extra_messages']:,}"
         table.add_row(name, *times, *shown, extra)
-    Console().print(table)
+    Console(width=120).print(table)
