@@ -62,7 +62,7 @@ def test_applying_the_changes_of_a_bag_gives_the_new_snapshot(
     found.close()
 
 
-@pytest.mark.parametrize("algorithm", ["sm", "phc1", "smc2", "phc"])
+@pytest.mark.parametrize("algorithm", ["sm", "smc2", "phc"])
 def test_what_was_kept_stands_in_for_the_old_snapshot(engine: Engine, tmp_path: Path, algorithm: Algorithm) -> None:
     chance = random.Random(algorithm)
     first, second = random_set(chance, 120, nulls=False)
