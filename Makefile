@@ -13,7 +13,7 @@ FETCHED := $(VENV)/.fetched
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers pins clean prerequisites
+.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked pins clean prerequisites
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ campaign-kill: setup ## Kill refreshes at many points and compare what recovery 
 campaign-writers: setup ## Follow a PostgreSQL that is written to for two minutes, and compare everything (ARGS=...)
 	@$(BIN)/python -m tests.campaign.writers $(ARGS)
 
+campaign-asked: setup ## Kill refreshes of views over sources that are not copied, and check every published state (ARGS=...)
+	@$(BIN)/python -m tests.campaign.asked $(ARGS)
+
 campaign-differential: setup ## Compare many random snapshots with every algorithm, and large ones within bounds (ARGS=...)
 	@$(BIN)/python -m tests.campaign.differential $(ARGS)
 
@@ -80,7 +83,7 @@ $(MADE): | prerequisites
 
 $(INSTALLED): pyproject.toml requirements/dev.txt $(MADE)
 	@echo "installing packages from requirements/dev.txt ..."
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements/dev.txt
 	@echo "installing strandline from this folder ..."
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@

@@ -7,7 +7,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -29,12 +29,11 @@ from strandline.define.widening import retyped, widens
 from strandline.engine.fence import fence
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
-from strandline.ingest.advance import CopyState
-from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.uncopied import UncopiedSource
 from strandline.project.folder import Project
-from strandline.propagate.against_source import verify_against_source
+from strandline.propagate.against_source import rows_at_sources, verify_against_source
 from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
@@ -45,6 +44,7 @@ from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.published import Published
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.status import Status, status
+from strandline.propagate.transactions import Shown, Transactions
 from strandline.propagate.vdag import Vdag
 from strandline.propagate.verify import Verification, verify
 from strandline.sources.protocol import Finding, Source
@@ -151,7 +151,7 @@ class Warehouse:
         """All that a source must be and have, and whether it does; what is missing comes with the statement for it."""
         source = self._declared.adapter(name)
         try:
-            if isinstance(source, CopiedSource | DumpedSource):
+            if isinstance(source, CopiedSource | DumpedSource | UncopiedSource):
                 return list(source.inner.findings())
             source.check()
         except SourceError as error:
@@ -307,13 +307,14 @@ class Warehouse:
         if plans and (names or len(plans) > 1 or full):
             raise RefreshError("BAD_REFRESH", "a refresh takes names, or one plan alone.")
         pending = self._pending()
-        copies = any(record.kind == "copy" for record in self._catalog.views.all()) or self._declared.unread()
-        if not plans and not pending and not copies and self._catalog.refreshes.unfinished() is None:
+        followed = any(record.kind in ("copy", "base") for record in self._catalog.views.all())
+        waiting = followed or self._declared.unread() or self._catalog.refreshes.unfinished() is not None
+        if not plans and not pending and not waiting:
             plan = self._planner().plan(self._named(names), self._named(names) if full else ())
             if plan.empty and not any(node.blocked for node in plan.nodes):
                 return self._nothing_done(plan)
         with self._changing("refresh", wait, watcher) as (lease, resumed):
-            captured: dict[str, Captured] = {}
+            advanced = Advanced()
             if plans:
                 plan = self._still_good(plans[0])
             else:
@@ -329,21 +330,59 @@ class Warehouse:
                 self._declared.close_unread()
                 wanted = self._named(names)
                 advanced = self._advance(wanted, wanted if full else (), lease, watcher)
-                plan = self._planner(advanced.copies).plan(wanted, wanted if full else ())
-                captured = advanced.captured
-            if plan.empty:
-                return replace(self._nothing_done(plan, resumed), captured=captured)
-            return replace(self._run(plan, lease, watcher, resumed), captured=captured)
+                plan = self._planner(advanced).plan(wanted, wanted if full else ())
+            done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
+            return _told(done, advanced)
 
     # Reading
 
-    def read(self, name: str, *, state: int | None = None, as_of: str | datetime | None = None) -> DataFrame:
-        """A view as a published state shows it: the newest, the one numbered *state*, or the newest at a time."""
-        return self._engine.query(self._published.select(self._entry(name, self._published.state(state, as_of))))
+    def read(
+        self,
+        name: str,
+        *,
+        state: int | None = None,
+        as_of: str | datetime | None = None,
+        transaction: int | None = None,
+    ) -> DataFrame:
+        """A view as a published state shows it: the newest, the one numbered *state*, or the newest at a time.
+
+        With *transaction*, of a view that is declared CONSISTENCY COMPLETE: as it was after so many of the transactions
+        that the state is the first to show (see :meth:`transactions`); 0 is before the first.
+        """
+        found = self._published.state(state, as_of)
+        entry = self._entry(name, found)
+        if transaction is None:
+            return self._engine.query(self._published.select(entry))
+        view, base = self._of_every_state(name)
+        return self._engine.query(Transactions(self._catalog).select(view, base, found, transaction))
+
+    def transactions(self, name: str) -> list[Shown]:
+        """The transactions of its sources that a view shows, in the order of arrival, by the state that came with them.
+
+        The view has to be declared CONSISTENCY COMPLETE.
+        """
+        return Transactions(self._catalog).of(*self._of_every_state(name))
+
+    def _of_every_state(self, name: str) -> tuple[Node, Node]:
+        """A view that is declared COMPLETE, and its base view."""
+        view = self._node(name)
+        if view.record.options.get("consistency") != "COMPLETE":
+            raise RefreshError(
+                "NOT_COMPLETE",
+                f"{view.name} is declared {view.record.options.get('consistency')}: states between those that are "
+                "published are kept of views that are declared CONSISTENCY COMPLETE.",
+            )
+        return view, self._node(view.inputs[0])
 
     def verify(self, name: str) -> Verification:
-        """Compare a view with its query, run as written over the inputs that the newest state shows."""
+        """Compare a view with its query, run as written over the inputs that the newest state shows.
+
+        A view over tables that are not copied is brought up to date first, to a state in which its sources are held,
+        and compared with what they hold.
+        """
         current = self._node(name)
+        if self._context().asked_by(current):
+            return self._verify_by_asking(current.name)
         state = self._published.state()
         entry = self._entry(name, state)
         node = self._published.node(entry)
@@ -355,8 +394,7 @@ class Warehouse:
     def verify_source(self, table: str, *, wait: float = 0) -> Verification:
         """Compare the copy of a source table (``source.table``) with the table itself, in one snapshot of it."""
         node = self._node(table)
-        folder = f"{self._project.warehouse_root.rstrip('/')}/deltas/verify-{uuid.uuid4().hex}"
-        self._scratch.append(folder)
+        folder = self._scratch_folder("verify")
         with (
             self._changing(f"verify {table}", wait) as (lease, _),
             self._engine.step(node.name, "verify", small=self._planner().is_small([node.name])),
@@ -398,7 +436,8 @@ class Warehouse:
     def status(self) -> Status:
         """Where each view and source stands."""
         plan = self._planner(looked_at(self._context(), self.views())).plan(self.views())
-        return status(self._catalog, self._vdag(), self._sources, plan, self._pending_lines())
+        options = self._engine.storage_options
+        return status(self._catalog, self._vdag(), self._sources, plan, self._pending_lines(), options)
 
     # Inside
 
@@ -423,9 +462,9 @@ class Warehouse:
             if create.with_no_data:
                 return None
             advanced = self._advance([create.name], (), lease, watcher, strict=True)
-            plan = self._planner(advanced.copies).plan([create.name])
+            plan = self._planner(advanced).plan([create.name])
             done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
-            report = replace(done, captured=advanced.captured)
+            report = _told(done, advanced)
             problem = next((v.problem for n, v in report.views.items() if n.lower() == create.name.lower()), None)
             if problem is not None:
                 raise RefreshError("FILL_FAILED", f"view {create.name} could not be filled: {problem}")
@@ -491,6 +530,12 @@ class Warehouse:
         if compiled.reason is not None:
             return "\n".join([*lines, f"  full [{compiled.reason.code}] {compiled.reason.text}"])
         for block in compiled.blocks:
+            base_view = definition.base_views.get(block.node)
+            if base_view is not None:
+                what = "base view" if "of" not in base_view else f"auxiliary view of {base_view['of']}"
+                lines.append(f"  {block.node} (hidden, {what}): {base_view['why']}")
+                lines.append(f"    asks for {', '.join(block.inputs)}; stores {', '.join(names_of(block.stored))}")
+                continue
             delta = delta_of(block, block.inputs, insert_only=False)
             if delta is None:
                 lines.append(f"  {block.node}: never changes")
@@ -561,17 +606,52 @@ class Warehouse:
         lines = [f"{name}: its file is gone; DROP the view, or put the file back" for name in gone]
         return tuple([*(str(view) for view in self._pending()), *lines])
 
-    def _planner(self, copies: Mapping[str, CopyState] | None = None, *, captures: bool = False) -> Planner:
-        return Planner(self._catalog, self._engine, self._vdag(), self._sources, FIXED, copies, captures=captures)
+    def _planner(self, found: Advanced | None = None, *, captures: bool = False) -> Planner:
+        """A planner; *found* is what the first phase of a refresh found or did."""
+        leaves = found or Advanced()
+        known = (self._catalog, self._engine, self._vdag(), self._sources, FIXED)
+        return Planner(*known, leaves.copies, leaves.bases, captures=captures)
+
+    def _verify_by_asking(self, name: str) -> Verification:
+        folder = self._scratch_folder("verify")
+        with self._changing(f"verify {name}") as (lease, resumed), ExitStack() as hold:
+            advanced = self._advance([name], (), lease, nobody, strict=True, hold=hold)
+            plan = self._planner(advanced).plan([name])
+            if not plan.empty:
+                self._run(plan, lease, nobody, resumed)
+            state = self._published.state()
+            entry = self._entry(name, state)
+            node = self._published.node(entry)
+            with self._engine.step(name, "verify", small=False):
+                rows = rows_at_sources(self._context(), node, advanced.snapshots, folder)
+                pins = self._published.seen(node, entry.version)
+                recomputed = self._context().as_written(node, {**pins, **entry.positions}, rows)
+                stored = node.select(entry.version)
+                return verify(self._engine, name, state.number, node.visible, stored, recomputed, node.loose)
+
+    def _scratch_folder(self, purpose: str) -> str:
+        """A folder for rows that are needed until the warehouse is closed."""
+        folder = f"{self._project.warehouse_root.rstrip('/')}/deltas/{purpose}-{uuid.uuid4().hex}"
+        self._scratch.append(folder)
+        return folder
 
     def _advance(
-        self, names: Sequence[str], full: Sequence[str], lease: Lease, watcher: Watcher, *, strict: bool = False
+        self,
+        names: Sequence[str],
+        full: Sequence[str],
+        lease: Lease,
+        watcher: Watcher,
+        *,
+        strict: bool = False,
+        hold: ExitStack | None = None,
     ) -> Advanced:
         """The first phase of a refresh, with the steps of its own that it may need."""
         requested = [name for name in full if self._node(name).copied]
-        return advance(
-            self._context(), names, requested, lease, lambda plan: self._run(plan, lease, watcher, None), strict=strict
-        )
+
+        def run(plan: RefreshPlan) -> RefreshReport:
+            return self._run(plan, lease, watcher, None)
+
+        return advance(self._context(), names, requested, lease, run, watcher, strict=strict, hold=hold)
 
     def _context(self) -> Context:
         relations = KnownRelations(self._catalog, self._sources)
@@ -642,6 +722,12 @@ class Warehouse:
 
 
 _PROCESSES = "processes"
+
+
+def _told(report: RefreshReport, advanced: Advanced) -> RefreshReport:
+    """*report* with what the first phase took in and asked."""
+    asked = {name: integrated.told for name, integrated in advanced.integrated.items()}
+    return replace(report, captured=advanced.captured, asked=asked)
 
 
 def _entries(state: StateRecord | None) -> list[StateEntry]:

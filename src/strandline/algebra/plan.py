@@ -429,33 +429,24 @@ def scans(plan: Plan) -> Iterator[Scan]:
 
 def map_scans(plan: Plan, on_scan: Callable[[Scan], Plan]) -> Plan:
     """*plan* with every scan replaced."""
+    return on_scan(plan) if isinstance(plan, Scan) else map_children(plan, lambda child: map_scans(child, on_scan))
+
+
+def map_children(plan: Plan, on_child: Callable[[Plan], Plan]) -> Plan:
+    """*plan* with each of its inputs replaced."""
     match plan:
-        case Scan():
-            return on_scan(plan)
-        case Values():
+        case Scan() | Values():
             return plan
-        case Filter(child, condition):
-            return Filter(map_scans(child, on_scan), condition)
-        case Project(child, outputs):
-            return Project(map_scans(child, on_scan), outputs)
-        case Join(inputs, conditions):
-            return Join(tuple(map_scans(child, on_scan) for child in inputs), conditions)
-        case UnionAll(inputs):
-            return UnionAll(tuple(map_scans(child, on_scan) for child in inputs))
-        case Negate(child):
-            return Negate(map_scans(child, on_scan))
-        case Net(child):
-            return Net(map_scans(child, on_scan))
-        case GroupBy(child, keys, partials, keep_empty):
-            return GroupBy(map_scans(child, on_scan), keys, partials, keep_empty)
-        case MergeSummary(old, summary, key_names, partials):
-            return MergeSummary(map_scans(old, on_scan), map_scans(summary, on_scan), key_names, partials)
-        case SemiJoin(child, values, key_plan):
-            return SemiJoin(map_scans(child, on_scan), values, map_scans(key_plan, on_scan))
+        case Join() | UnionAll():
+            return replace(plan, inputs=tuple(on_child(child) for child in plan.inputs))
+        case SemiJoin():
+            return replace(plan, input=on_child(plan.input), keys=on_child(plan.keys))
+        case MergeSummary():
+            return replace(plan, old=on_child(plan.old), summary=on_child(plan.summary))
         case Exists() | OuterJoin():
-            return replace(plan, left=map_scans(plan.left, on_scan), right=map_scans(plan.right, on_scan))
-        case Window() | Repeat() | Generate() | Limit():
-            return replace(plan, input=map_scans(plan.input, on_scan))
+            return replace(plan, left=on_child(plan.left), right=on_child(plan.right))
+        case _:
+            return replace(plan, input=on_child(plan.input))
 
 
 def decomposed(join: OuterJoin) -> UnionAll:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from strandline.algebra.plan import At, Exists, Filter, Join, Plan, Scan, children
-from strandline.algebra.scalar import Call, Scalar, columns
+from strandline.algebra.scalar import Scalar, columns, conjuncts
 from strandline.algebra.schema import names
 
 Selection = tuple[Scan, tuple[Scalar, ...]]
@@ -31,10 +31,10 @@ def _selections(plan: Plan, above: tuple[Scalar, ...]) -> Iterator[Selection]:
             own = set(names(plan.columns))
             yield plan, tuple(c for c in above if columns(c) and columns(c) <= own)
         case Filter(child, condition):
-            yield from _selections(child, (*above, *_conjuncts(condition)))
+            yield from _selections(child, (*above, *conjuncts(condition)))
         case Join(inputs, conditions):
             for child in inputs:
-                yield from _selections(child, (*above, *(c for given in conditions for c in _conjuncts(given))))
+                yield from _selections(child, (*above, *(c for given in conditions for c in conjuncts(given))))
         case Exists(left=left, right=right):
             yield from _selections(left, above)
             yield from _selections(right, ())
@@ -42,9 +42,3 @@ def _selections(plan: Plan, above: tuple[Scalar, ...]) -> Iterator[Selection]:
             # What stands above may see rows that this operator made of others, or of none.
             for child in children(plan):
                 yield from _selections(child, ())
-
-
-def _conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
-    if isinstance(condition, Call) and condition.op == "and":
-        return tuple(c for arg in condition.args for c in _conjuncts(arg))
-    return (condition,)

@@ -115,6 +115,13 @@ def conjunction(conditions: tuple[Scalar, ...]) -> Scalar | None:
     return result
 
 
+def conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
+    """The conditions that *condition* is the conjunction of; itself, if it is none."""
+    if isinstance(condition, Call) and condition.op == "and":
+        return tuple(each for arg in condition.args for each in conjuncts(arg))
+    return (condition,)
+
+
 def equality(left: str, right: str) -> Call:
     """``left = right``."""
     return Call("=", (Col(left), Col(right)))

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from strandline.algebra.schema import Column
 from strandline.catalog.jsontext import Json
 
-ViewKind: TypeAlias = Literal["view", "block", "copy"]
+ViewKind: TypeAlias = Literal["view", "block", "base", "copy"]
 RefreshStatus: TypeAlias = Literal["running", "done", "failed", "abandoned"]
 StepStatus: TypeAlias = Literal["pending", "running", "done", "failed", "skipped"]
 

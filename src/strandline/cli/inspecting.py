@@ -18,7 +18,7 @@ from strandline.sources.postgres.lsn import format_lsn
 if TYPE_CHECKING:
     from strandline.catalog import HistoryEntry, Json
     from strandline.engine.session import DataFrame
-    from strandline.propagate.status import LogStatus, SourceStatus, Status, ViewStatus
+    from strandline.propagate.status import BaseViewStatus, LogStatus, SourceStatus, Status, ViewStatus
     from strandline.propagate.verify import Verification
 
 SAMPLE = 5
@@ -132,6 +132,9 @@ def _print_status(found: Status) -> None:
     if found.logs:
         typer.echo("")
         print_table(("source", "captured up to", "kept for us there"), map(_log_row, found.logs))
+    if found.base_views:
+        typer.echo("")
+        print_table(("base view", "over", "algorithm", "rows#"), map(_base_view_row, found.base_views))
     notes = problems({view.name: view.problem for view in found.views})
     notes += grouped({leaf.leaf: leaf.problem for leaf in found.sources})
     notes += [f"{log.source}: {log.problem or log.warning}" for log in found.logs if log.problem or log.warning]
@@ -160,6 +163,10 @@ def _behind(view: ViewStatus) -> str:
 
 def _source_row(leaf: SourceStatus) -> tuple[object, ...]:
     return (leaf.leaf, _position(leaf.position), _position(leaf.seen), leaf.note)
+
+
+def _base_view_row(view: BaseViewStatus) -> tuple[object, ...]:
+    return (view.name, ", ".join(view.reads), view.algorithm, view.rows)
 
 
 def _position(position: Json) -> str:

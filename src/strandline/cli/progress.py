@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DOING = {
     "capture": "capturing",
     "load": "copying",
+    "ask for": "asking for",
     "ingest": "reading the changes of",
     "compute": "computing the changes of",
     "compare": "comparing versions of",

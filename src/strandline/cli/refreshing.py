@@ -134,6 +134,12 @@ def _print_report(report: RefreshReport) -> None:
         if captured.transactions:
             rows = [f"{table} {_counts(counts)}" for table, counts in captured.rows.items()]
             typer.echo(f"Captured from {source}: {captured.transactions:,} transactions; {', '.join(rows)}.")
+    for name, told in report.asked.items():
+        if told["updates"]:
+            typer.echo(
+                f"Asked for {name} ({told['algorithm']}): {told['queries']:,} queries, "
+                f"{told['fetched_rows']:,} rows and {told['fetched_bytes']:,} bytes fetched."
+            )
     shown = {**{f"{name} (hidden)": view for name, view in report.hidden.items()}, **report.views}
     if not shown:
         typer.echo("There are no views yet.")

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from strandline.catalog import Catalog
+from strandline.catalog import Catalog, ViewRecord
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.uncopied import UncopiedSource
 from strandline.project.config import DEFAULT_RETAINED_WAL, parse_size
 from strandline.project.folder import Project, source_config
 from strandline.sources.adapters import adapter
 from strandline.sources.protocol import CapturedSource, Source
+from strandline.sources.questions import AskedSource
 from strandline.sources.snapshots import SnapshotSource
 from strandline.sql.names import choices
 
@@ -54,7 +56,9 @@ class DeclaredSources:
 
     def to_alter(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The declaration of a known source with *changes*, checked."""
-        return _checked(name, {**self.known(name), **changes})
+        declared = _checked(name, {**self.known(name), **changes})
+        self._check_copies(name, declared)
+        return declared
 
     def known(self, name: str) -> Mapping[str, Any]:
         """The applied declaration of a source."""
@@ -90,6 +94,7 @@ class DeclaredSources:
         for name, config in self._in_files().items():
             known = self._catalog.sources.get(name)
             if known is None or dict(known.config) != config:
+                self._check_copies(name, config)
                 self._catalog.sources.put(name, config["kind"], config)
                 self._note_locations(name, self.adapters[name])
 
@@ -105,8 +110,9 @@ class DeclaredSources:
 
     def unread(self) -> list[str]:
         """The sources that keep a log for us, of which no view reads a table any more."""
-        read = {record.name.split(".", 1)[0] for record in self._catalog.views.all() if record.kind == "copy"}
-        return [name for name in self.adapters if name not in read and self._catalog.captures.get(name) is not None]
+        records = self._catalog.views.all()
+        unread = [name for name in self.adapters if not any(_reads(record, name) for record in records)]
+        return [name for name in unread if self._catalog.captures.get(name) is not None]
 
     def close_unread(self) -> None:
         """Let such sources keep nothing for us; one that does not answer is asked again next time."""
@@ -121,18 +127,31 @@ class DeclaredSources:
 
     def _close(self, name: str) -> None:
         source = self.adapters.get(name)
-        if isinstance(source, CopiedSource | DumpedSource):
+        if isinstance(source, CopiedSource | DumpedSource | UncopiedSource):
             source.inner.close()
 
     def _close_log(self, name: str) -> None:
         source, capture = self.adapters[name], self._catalog.captures.get(name)
-        if isinstance(source, CopiedSource) and capture is not None:
+        if isinstance(source, CopiedSource | UncopiedSource) and capture is not None:
             source.inner.close_log(capture.details)
             self._catalog.captures.remove(name)
 
     def leaves(self, name: str) -> list[str]:
         """The tables of a source that were ever read."""
         return [leaf.name for leaf in self._catalog.leaves.all() if leaf.source == name]
+
+    def _check_copies(self, name: str, config: Mapping[str, Any]) -> None:
+        """Refuse to begin or stop copying tables that views read: those views hold something else then."""
+        known = self._catalog.sources.get(name)
+        if known is None or known.config.get("copies", True) == config.get("copies", True):
+            return
+        read = [record.name for record in self._catalog.views.all() if _reads(record, name)]
+        if read:
+            raise SourceError(
+                "SOURCE_IN_USE",
+                f"`copies` of source {name} cannot be changed while its tables are read; drop the views over it, or "
+                "declare the database once more under another name.",
+            )
 
     def _in_files(self) -> dict[str, dict[str, Any]]:
         return {
@@ -163,6 +182,10 @@ class DeclaredSources:
             resolved["max_retained_wal"] = parse_size(config.get("max_retained_wal", DEFAULT_RETAINED_WAL))
         owner = f"{self._project.config.name}_{self._catalog.warehouse_id[:8]}"
         found = adapter(name, resolved, self._engine, located if config.get("tables") else {}, owner)
+        if config["kind"] == "postgres" and not config.get("copies", True):
+            assert isinstance(found, AskedSource)
+            options = self._engine.storage_options
+            return UncopiedSource(found, self._catalog, self._project.warehouse_root, options)
         if isinstance(found, CapturedSource):
             return CopiedSource(found, self._catalog, self._engine, self._project.warehouse_root)
         if isinstance(found, SnapshotSource):
@@ -183,6 +206,12 @@ class DeclaredSources:
                     position=leaf.position,
                     note=leaf.note,
                 )
+
+
+def _reads(record: ViewRecord, source: str) -> bool:
+    """Whether a copy or a base view holds something of a source."""
+    leaves = (record.name,) if record.kind == "copy" else record.inputs if record.kind == "base" else ()
+    return any(leaf.split(".", 1)[0] == source for leaf in leaves)
 
 
 def _checked(name: str, config: Mapping[str, Any]) -> dict[str, Any]:

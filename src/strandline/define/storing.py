@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from strandline.algebra.representation import counted, may_count, representation
 from strandline.cost.model import CostModel
 from strandline.errors import SqlError
+from strandline.integrate.algorithms import ON_REAL_SOURCES
 from strandline.sql.compile import Compiled
 from strandline.sql.names import choices
 from strandline.sql.statements import CreateView
@@ -20,6 +21,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "strandline.aggregates": ("auto", "explicit", "summary", "affected"),
     "strandline.exact_floats": ("false", "true"),
     "strandline.hidden": ("auto", "stored", "in place"),
+    "strandline.algorithm": ("auto", *ON_REAL_SOURCES),
 }
 """Properties of a view that say how its table is kept."""
 

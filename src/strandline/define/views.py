@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -20,6 +20,7 @@ from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, names
 from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
 from strandline.cost.model import CostModel
+from strandline.define.base_views import BaseViews
 from strandline.define.hidden import placed
 from strandline.define.multiplicity import multiplicity
 from strandline.define.relations import KnownRelations
@@ -49,11 +50,22 @@ class Definition:
     options: Mapping[str, Json]
     compiled: Compiled
     origin: str | None
+    base_views: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    """What is noted of those blocks that are base views or auxiliary views of one."""
+    whole: Mapping[str, Block] = field(default_factory=dict)
+    """For a query that is run as written: by table that is not copied, the base view that stands for it."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """What the view's own block reads; hidden blocks stand between it and the relations they cover."""
-        return self.compiled.blocks[-1].inputs if self.compiled.blocks else self.compiled.inputs
+        if self.compiled.blocks:
+            return self.compiled.blocks[-1].inputs
+        return tuple(self.whole[name].node if name in self.whole else name for name in self.compiled.inputs)
+
+    @property
+    def hidden(self) -> tuple[Block, ...]:
+        """The blocks below the view's own."""
+        return (*self.whole.values(), *self.compiled.blocks[:-1])
 
     @property
     def uses(self) -> dict[str, set[str]]:
@@ -118,8 +130,14 @@ class Definitions:
             "cluster_by": list(create.cluster_by),
             "properties": dict(create.properties),
         }
+        based = BaseViews(self._catalog, self._sources, relations).of(
+            create, compiled, settings.get("strandline.algorithm", "auto"), lambda: _uses(create.query, relations)
+        )
+        compiled = based.compiled
         if not compiled.blocks:
-            options["uses"] = _uses(create.query, relations)
+            used = _uses(create.query, relations)
+            options["uses"] = {name: [to_json(column) for column in columns] for name, columns in used.items()}
+            options["whole"] = {name: block.node for name, block in based.whole.items()}
         if compiled.blocks:
             asked = settings.get("strandline.hidden", "auto")
             hidden = placed(compiled.blocks, asked, self._state_of(create), self._rows, self._cost)
@@ -127,7 +145,8 @@ class Definitions:
         kept = self._representation(create)
         found = stored(create, compiled, kept, lambda: self._multiplicity(create, compiled), self._cost)
         options["stored"] = {"as": found.chosen, "why": found.why}
-        return Definition(create.name, create.query.sql, options, found.compiled, create.origin.file)
+        origin = create.origin.file
+        return Definition(create.name, create.query.sql, options, found.compiled, origin, based.options, based.whole)
 
     def _state_of(self, create: CreateView) -> Callable[[str], str | None]:
         """Where a hidden block of the view is now, if that is settled: only another definition changes it."""
@@ -305,7 +324,11 @@ class Definitions:
 
     def _new_blocks(self, definition: Definition) -> list[AddView]:
         known = {record.name for record in self._catalog.views.all()}
-        return [_added_block(block) for block in definition.compiled.blocks[:-1] if block.node not in known]
+        return [
+            _added_block(block, definition.base_views.get(block.node))
+            for block in definition.hidden
+            if block.node not in known
+        ]
 
     def _copies(self, definitions: Sequence[Definition]) -> list[AddView | RedefineView]:
         """The copies that views need and that are not there yet, or lack a column of what the views read."""
@@ -445,16 +468,19 @@ def _added_copy(change: type[_Change], leaf: str, columns: Schema, key: Sequence
     )
 
 
-def _added_block(block: Block) -> AddView:
+def _added_block(block: Block, base_view: Mapping[str, Json] | None) -> AddView:
+    """A hidden block, or, with what is noted of it, a base view; that comes after the auxiliary views it keeps."""
+    kept = (base_view or {}).get("auxiliary", {})
+    assert isinstance(kept, dict)
     return AddView(
         name=block.node,
-        kind="block",
+        kind="block" if base_view is None else "base",
         sql="",
-        options={"policy": "AUTO"},
+        options={"policy": "AUTO"} if base_view is None else base_view,
         definition=_noted(block, None),
         fingerprint=fingerprint(block),
         columns=block.visible,
-        inputs=block.inputs,
+        inputs=(*block.inputs, *(str(name) for name in kept.values())),
         location=new_location(block.node, "block"),
         origin=None,
     )
@@ -472,16 +498,15 @@ LAYOUT = 1
 """Version of the way nodes are stored; noted with each definition."""
 
 
-def _uses(query: Query, relations: Relations) -> dict[str, Json]:
+def _uses(query: Query, relations: Relations) -> dict[str, Schema]:
     """For a query that is run as written: the columns of its leaves that it can be seen to name."""
     words = {token.name.lower() for token in query.tree.find_all(exp.Identifier)}
     everything = _reads_everything(query)
-    found: dict[str, Json] = {}
+    found: dict[str, Schema] = {}
     for reference in references(query, relations):
         relation = reference.relation
         if "." in relation.name:
-            used = [c for c in relation.columns if everything or c.name.lower() in words]
-            found[relation.name] = [to_json(c) for c in used]
+            found[relation.name] = tuple(c for c in relation.columns if everything or c.name.lower() in words)
     return found
 
 

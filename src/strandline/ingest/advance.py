@@ -6,18 +6,19 @@ Capturing and reading anew are safe to repeat. What they reach is recorded, and 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from strandline.catalog import CaptureRecord, Catalog, Json, Lease, NewVersion, VersionRecord
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
-from strandline.ingest.capture import Captured, TableToCapture, capture, position_of
-from strandline.ingest.copied import CopiedSource, both, log_of
+from strandline.ingest.baselines import jdbc_rows
+from strandline.ingest.capture import Captured, TableToCapture, capture
+from strandline.ingest.copied import CopiedSource
 from strandline.ingest.copies import COPIED, place_of
+from strandline.ingest.logged import both, log_of, position_of
 from strandline.reasons import Reason
-from strandline.sources.protocol import Health, Peek, Position, TableInfo, Wanted
-from strandline.sql.names import quoted
+from strandline.sources.protocol import CapturedSource, Health, Peek, Position, TableInfo, Wanted
 from strandline.store.node import Node, renamed_select
 from strandline.store.tables import fill, make_ready
 
@@ -80,10 +81,14 @@ def problem_of(error: SourceError) -> Reason:
     return Reason(code, f"[{error.code}] {error.message}")
 
 
+Followed = Callable[[CaptureRecord], Mapping[str, TableToCapture]]
+"""The tables whose changes go on in a log, each by its name at the source."""
+
+
 def take_in(
     catalog: Catalog,
-    source: CopiedSource,
-    copies: Sequence[Node],
+    source: CapturedSource,
+    followed: Followed,
     to_read: Sequence[str],
     storage_options: Mapping[str, str],
     lease: Lease,
@@ -94,23 +99,40 @@ def take_in(
     The tables *to_read* will be read anew next, so from here on their changes must reach the log.
     """
     record = catalog.captures.get(source.name)
-    health = None if record is None else source.inner.health(record.place, record.details)
+    health = None if record is None else source.health(record.place, record.details)
     if record is None or (health is not None and health.lost is not None):
         lost = health.lost if health else None
         if record is not None:
-            source.inner.close_log(record.details)
-        opened = source.inner.open_log([table_of(node) for node in copies if node.name in to_read])
+            source.close_log(record.details)
+        opened = source.open_log(to_read)
         details: dict[str, Json] = {**opened.details, "lost": None if lost is None else dict(lost.to_dict())}
         record = catalog.captures.begin(source.name, uuid.uuid4().hex[:8], opened.place, details, lease)
     elif to_read:
-        source.inner.add_to_log([table_of(node) for node in copies if node.name in to_read], record.details)
-    tables = {
-        table_of(node): TableToCapture(wanted(node, base), node.log_path)
-        for node in copies
-        if (base := catalog.versions.baseline(node.record.id)) is not None and _goes_on(record, node, base)
-    }
-    end = source.inner.end() if upto is None else upto
-    return capture(source.inner, catalog, record, tables, end, storage_options, lease)[1]
+        source.add_to_log(to_read, record.details)
+    end = source.end() if upto is None else upto
+    return capture(source, catalog, record, followed(record), end, storage_options, lease)[1]
+
+
+def take_in_copies(
+    catalog: Catalog,
+    source: CopiedSource,
+    copies: Sequence[Node],
+    to_read: Sequence[str],
+    storage_options: Mapping[str, str],
+    lease: Lease,
+    upto: int | None = None,
+) -> Captured:
+    """Capture the changes of the *copies* of one source; those named in *to_read* will be read anew next."""
+
+    def followed(record: CaptureRecord) -> dict[str, TableToCapture]:
+        return {
+            table_of(node): TableToCapture(wanted(node, base), node.log_path)
+            for node in copies
+            if (base := catalog.versions.baseline(node.record.id)) is not None and _goes_on(record, node, base)
+        }
+
+    tables = [table_of(node) for node in copies if node.name in to_read]
+    return take_in(catalog, source.inner, followed, tables, storage_options, lease, upto)
 
 
 def read_anew(
@@ -123,16 +145,10 @@ def read_anew(
     parsers = source.inner.parsers(table_of(node))
     names = [column.name for column in node.visible]
     with source.inner.baseline(table_of(node), names) as baseline:
-        views = [f"strandline_{step_id.replace('-', '_')}_{number}" for number in range(len(baseline.rows))]
-        for view, rows in zip(views, baseline.rows, strict=True):
-            engine.jdbc_view(view, rows.options, rows.parts)
-        shown = ", ".join(f"{parsers[name](quoted(name))} AS {quoted(name)}" for name in names)
-        texts = " UNION ALL ".join(f"SELECT * FROM {view}" for view in views)
         make_ready(engine, node, None if base is None else base.version, step_id)
-        parsed = renamed_select(f"SELECT {shown} FROM ({texts})", node.visible, node.stored)
-        version = fill(engine, node, parsed, keep_states, step_id)
-        for view in views:
-            engine.drop_view(view)
+        with jdbc_rows(engine, baseline, parsers, names, step_id.replace("-", "_")) as rows:
+            parsed = renamed_select(rows, node.visible, node.stored)
+            version = fill(engine, node, parsed, keep_states, step_id)
     position: dict[str, Json] = {"log": record.log, "place": record.place, "seen": baseline.seen}
     noted: dict[str, Json] = {"reason": dict(reason.to_dict()), "details": dict(baseline.details)}
     inputs: dict[str, Json] = {"@definition": node.record.fingerprint, COPIED: noted}

@@ -14,8 +14,10 @@ from strandline.engine import tables
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.advance import table_of
-from strandline.ingest.capture import logged, position_of
+from strandline.ingest.baselines import jdbc_rows
+from strandline.ingest.capture import logged
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.logged import position_of
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
 from strandline.store.node import Node
@@ -35,14 +37,8 @@ def source_and_copy(
     parsers = source.inner.parsers(table)
     with source.inner.baseline(table, names) as baseline:
         take_in()
-        views = [f"strandline_audit_{number}" for number in range(len(baseline.rows))]
-        for view, rows in zip(views, baseline.rows, strict=True):
-            engine.jdbc_view(view, rows.options, rows.parts)
-        shown = ", ".join(f"{parsers[name](quoted(name))} AS {quoted(name)}" for name in names)
-        texts = " UNION ALL ".join(f"SELECT * FROM {view}" for view in views)
-        _written(engine, f"SELECT {shown} FROM ({texts})", node.visible, f"{folder}/source")
-        for view in views:
-            engine.drop_view(view)
+        with jdbc_rows(engine, baseline, parsers, names, "audit") as rows:
+            _written(engine, rows, node.visible, f"{folder}/source")
     record = catalog.captures.get(source.name)
     assert record is not None
     copy = tables.select(node.path, base.version, node.stored)

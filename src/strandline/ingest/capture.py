@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 
 from strandline.catalog import CaptureRecord, Catalog, Lease, LoggedTable, Transaction
 from strandline.ingest.change_log import ChangeLog
-from strandline.sources.protocol import Begun, CapturedSource, Ended, Entry, Position, Unloggable, Wanted
+from strandline.ingest.logged import position_of
+from strandline.sources.protocol import Begun, CapturedSource, Ended, Entry, Unloggable, Wanted
 
 
 @dataclass(frozen=True)
 class TableToCapture:
-    """A copied table: what of it is wanted, and where its log is."""
+    """A table whose changes are taken in: what of it is wanted, and where its log is."""
 
     wanted: Wanted
     path: str
@@ -39,11 +40,6 @@ class Captured:
 
 
 _COUNTED = {"I": "inserted", "U": "updated", "D": "deleted", "T": "truncated"}
-
-
-def position_of(log: str, place: int) -> Position:
-    """A position of a copied table: all that was committed before *place* of a log."""
-    return {"log": log, "place": place}
 
 
 def logged(record: CaptureRecord, table: str, path: str) -> int | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from strandline.algebra.schema import Schema, names
-from strandline.catalog import Catalog, TransactionRecord, VersionRecord
+from strandline.catalog import Catalog, VersionRecord
 from strandline.engine import tables
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
-from strandline.ingest.capture import logged, position_of
-from strandline.ingest.copies import Copies, never_at, place_of, summed_up
+from strandline.ingest.capture import logged
+from strandline.ingest.copies import Copies, never_at, place_of
 from strandline.ingest.fold import Stretch, delta
-from strandline.reasons import Reason
+from strandline.ingest.logged import SourceLog, log_of, seen_of
 from strandline.sources.protocol import CapturedSource, Peek, Position, TableInfo
 from strandline.sql.names import quoted_list
 from strandline.sql.render import SIGN
@@ -29,6 +29,7 @@ class CopiedSource(Copies):
     def __init__(self, inner: CapturedSource, catalog: Catalog, engine: Engine, root: str) -> None:
         super().__init__(inner.name, inner.kind, catalog, engine, root)
         self.inner = inner
+        self.log = SourceLog(inner, catalog)
 
     def check(self) -> None:
         """Raise SourceError unless the source can be used as it is declared."""
@@ -46,22 +47,11 @@ class CopiedSource(Copies):
     def position(self, table: str) -> Position:
         """The newest position, captured or not."""
         self.require(table)
-        record = self._catalog.captures.get(self.name)
-        if record is None:
-            return None
-        return position_of(record.log, max(record.place, self.inner.end()))
+        return self.log.end()
 
     def peek(self, table: str, after: Position, upto: Position) -> Peek:
         """The transactions between two positions; those that are not captured yet are only counted."""
-        record = self._catalog.captures.get(self.name)
-        first, last = place_of(after), place_of(upto)
-        if record is None or log_of(after) != record.log:
-            return Peek((), gap=None if after == upto else _gap(self.name))
-        peek = summed_up(self._logged(table, after, min(last, record.place)))
-        if last <= record.place:
-            return peek
-        pending = self.inner.pending(max(first, record.place), last, record.details)
-        return both(peek, pending[table]) if table in pending else peek
+        return self.log.peek(table, after, upto)
 
     def changes(self, table: str, after: Position, upto: Position, columns: Schema) -> str:
         """A SELECT of the net changes from the position of a version of the copy."""
@@ -81,7 +71,7 @@ class CopiedSource(Copies):
         node = self.node(table)
         record = self._catalog.captures.get(self.name)
         version = None if record is None else logged(record, table, node.log_path)
-        transactions = self._logged(table, after, place_of(upto))
+        transactions = self.log.transactions(table, after, place_of(upto))
         if version is None or not transactions:
             return None
         counts = {what for t in transactions for what in t.summary}
@@ -109,45 +99,10 @@ class CopiedSource(Copies):
             if since == at:
                 return version
             if log_of(since) == log_of(at) and place_of(since) <= place_of(at):
-                if self._logged(table, since, place_of(at)):
+                if self.log.transactions(table, since, place_of(at)):
                     break
                 return version
         raise never_at(node, at)
-
-    def _logged(self, table: str, after: Position, upto: int) -> list[TransactionRecord]:
-        """The logged transactions of a table after a position that a copy at that position does not show."""
-        seen = seen_of(after)
-        found = self._catalog.unit_of_work.between(f"{self.name}.{table}", place_of(after), upto)
-        return [
-            t
-            for t in found
-            if log_of(t.position) == log_of(after) and not (seen is not None and self.inner.sees(seen, str(t.txid)))
-        ]
-
-
-def both(first: Peek, second: Peek) -> Peek:
-    """Two stretches, one after the other."""
-    rows = None if first.rows is None or second.rows is None else first.rows + second.rows
-    return Peek(
-        (*first.transactions, *second.transactions),
-        insert_only=first.insert_only and second.insert_only,
-        rows=rows,
-    )
-
-
-def log_of(position: Position) -> str:
-    """The log that a position belongs to."""
-    return str(position["log"]) if isinstance(position, dict) else ""
-
-
-def seen_of(position: Position) -> str | None:
-    """The transactions from the position's place on that a copy there shows already."""
-    seen = position.get("seen") if isinstance(position, dict) else None
-    return None if seen is None else str(seen)
-
-
-def _gap(source: str) -> Reason:
-    return Reason("SLOT_LOST", f"the log of {source} was begun anew")
 
 
 def _list(value: object) -> list[object]:

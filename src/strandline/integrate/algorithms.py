@@ -31,17 +31,19 @@ from strandline.integrate.view import View
 class Options:
     """What some algorithms can be told: rv recomputes *every* so many updates; groups have *group_size* sources.
 
-    *frequencies* are update rates by source. With *split*, ECA evaluates terms without a relation at the warehouse.
+    *frequencies* are update rates by source; *groups*, if given, are the groups themselves. With *split*, ECA evaluates
+    terms without a relation at the warehouse.
     """
 
     every: int = 1
     split: bool = True
     group_size: int = 2
     frequencies: Mapping[str, float] = field(default_factory=dict)
+    groups: Partition = ()
 
     def equal_groups(self, view: View) -> Partition:
-        """Groups of neighbours."""
-        return equal_partition(view.sources, self.group_size)
+        """The groups that were given, or groups of neighbours."""
+        return self.groups or equal_partition(view.sources, self.group_size)
 
     def busy_groups(self, view: View) -> tuple[int, ...]:
         """Those of the equal groups that are updated most."""
@@ -67,14 +69,33 @@ ALGORITHMS: dict[str, Maker] = {
     "c-strobe": lambda view, state, options: CStrobe(view, state),
     "sweep": lambda view, state, options: Sweep(view, state),
     "grouped": lambda view, state, options: Grouped(view, state, sources=options.equal_groups(view)),
-    "grouped-by-frequency": lambda view, state, options: GroupedByFrequency(
-        view, state, frequencies=options.rates(view), count=math.ceil(len(view.sources) / options.group_size)
+    "grouped-by-frequency": lambda view, state, options: (
+        Grouped(view, state, sources=options.groups)
+        if options.groups
+        else GroupedByFrequency(
+            view, state, frequencies=options.rates(view), count=math.ceil(len(view.sources) / options.group_size)
+        )
     ),
     "parallel-groups": lambda view, state, options: ParallelGroups(view, state, sources=options.equal_groups(view)),
     "keyed-groups": lambda view, state, options: KeyedGroups(
         view, state, sources=options.equal_groups(view), special=options.busy_groups(view)
     ),
 }
+
+
+ON_REAL_SOURCES = (
+    "eca",
+    "eca-key",
+    "lca",
+    "strobe",
+    "c-strobe",
+    "sweep",
+    "grouped",
+    "grouped-by-frequency",
+    "parallel-groups",
+    "keyed-groups",
+)
+"""Those that keep a promise over sources that can be asked: what the property ``strandline.algorithm`` may name."""
 
 
 def create(name: str, view: View, *, state: object = None, options: Options | None = None) -> Algorithm[Any]:

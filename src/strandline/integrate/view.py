@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from strandline.algebra.plan import At, Filter, Join, Operand, Output, Plan, Project, Scan
-from strandline.algebra.scalar import Call, Col, Scalar, columns, rename
+from strandline.algebra.scalar import Call, Col, Scalar, columns, conjuncts, rename
 from strandline.algebra.schema import Schema, names
 from strandline.errors import IntegrateError
 
@@ -39,10 +39,7 @@ class View:
     @classmethod
     def of(cls, plan: Plan, homes: Mapping[str, str], foreign_keys: tuple[ForeignKey, ...] = ()) -> View:
         """A select-project-join plan as a view; *homes* names the source of each relation."""
-        outputs = tuple(Output(column, Col(column.name)) for column in plan.columns)
-        if isinstance(plan, Project):
-            outputs = plan.outputs
-        scans, conditions = _joined(plan.input if isinstance(plan, Project) else plan)
+        scans, conditions, outputs = taken_apart(plan)
         homes_of = tuple(homes[relation_of(scan)] for scan in scans)
         return cls(scans, conditions, outputs, homes_of, foreign_keys)
 
@@ -148,6 +145,15 @@ class View:
         return Filter(replace(scan, operand=operand, alias=""), _any(tests))
 
 
+def taken_apart(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Scalar, ...], tuple[Output, ...]]:
+    """The scans, conditions and outputs of a select-project-join plan; any other is refused."""
+    outputs = tuple(Output(column, Col(column.name)) for column in plan.columns)
+    if isinstance(plan, Project):
+        outputs, plan = plan.outputs, plan.input
+    scans, conditions = _joined(plan)
+    return scans, conditions, outputs
+
+
 def relation_of(scan: Scan) -> str:
     """The relation that a scan of a view reads."""
     assert isinstance(scan.operand, At)
@@ -176,17 +182,17 @@ def _any(tests: list[Scalar]) -> Scalar:
 
 def _joined(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Scalar, ...]]:
     match plan:
-        case Scan(operand=At()):
+        case Scan():
             return (plan,), ()
         case Filter(child, condition):
             scans, conditions = _joined(child)
-            return scans, (*conditions, *_conjuncts(condition))
+            return scans, (*conditions, *conjuncts(condition))
         case Join(inputs, own):
             below = [_joined(child) for child in inputs]
             conditions = tuple(c for _, found in below for c in found)
             return tuple(s for found, _ in below for s in found), (
                 *conditions,
-                *(each for condition in own for each in _conjuncts(condition)),
+                *(each for condition in own for each in conjuncts(condition)),
             )
         case _:
             raise IntegrateError(
@@ -194,9 +200,3 @@ def _joined(plan: Plan) -> tuple[tuple[Scan, ...], tuple[Scalar, ...]]:
                 f"a base view over sources that are not copied has a {type(plan).__name__} in it; it can have one "
                 "projection over selections and joins of relations; put the rest into a view above it.",
             )
-
-
-def _conjuncts(condition: Scalar) -> tuple[Scalar, ...]:
-    if isinstance(condition, Call) and condition.op == "and":
-        return tuple(each for arg in condition.args for each in _conjuncts(arg))
-    return (condition,)

@@ -63,6 +63,8 @@ class DeltaConfig(_Strict):
 class PostgresConfig(_Strict):
     """A source of PostgreSQL tables, read through a replication slot and copied into the warehouse.
 
+    With ``copies: false`` nothing is copied: views over its tables are maintained by asking it.
+
     *tables* are names in *schema* (or ``schema.table``), or a mapping from names here to names there; without it the
     source has all tables of the schema that can be used.
     """
@@ -78,6 +80,7 @@ class PostgresConfig(_Strict):
     publication: str | None = Field(None, min_length=1, max_length=63)
     max_retained_wal: str = DEFAULT_RETAINED_WAL
     patience: float = Field(60, ge=0)
+    copies: bool = True
 
     @field_validator("tables", mode="before")
     @classmethod

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from strandline.algebra.plan import Project
+from strandline.algebra.scalar import Col
 from strandline.catalog import Catalog, Json
 from strandline.engine.session import Engine
+from strandline.ingest.uncopied import UncopiedSource
 from strandline.propagate.binding import Binding, Pins
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
 from strandline.sql.ddl import parse_select
+from strandline.sql.names import quoted
 from strandline.sql.references import replaced
 from strandline.sql.relations import Relation, Relations
 from strandline.sql.render import render
@@ -45,14 +49,40 @@ class Context:
             return render(node.block.contents, lambda scan: self.binding.scan(scan, pinned))
         return renamed_select(self.as_written(node, pins), node.visible, node.stored)
 
-    def as_written(self, node: Node, pins: Mapping[str, Json]) -> str:
-        """The user's own query over inputs at *pins*."""
+    def as_written(self, node: Node, pins: Mapping[str, Json], instead: Mapping[str, str] | None = None) -> str:
+        """The user's own query over inputs at *pins*; *instead* has a SELECT of those that are read otherwise."""
         query = parse_select(node.record.sql, node.record.origin or node.name)
 
+        given = {**self._whole_tables(node, pins), **(instead or {})}
+
         def pinned(relation: Relation) -> str:
-            return f"({self._shown(relation.name, pins[relation.name])})"
+            return f"({given.get(relation.name) or self._shown(relation.name, pins[relation.name])})"
 
         return replaced(query, self.relations, pinned)
+
+    def asked_by(self, node: Node) -> tuple[str, ...]:
+        """The tables without copies that a view's own query names: base views hold what is needed of them."""
+        below = [self.vdag.nodes[name] for name in node.inputs if name in self.vdag.nodes]
+        own = [leaf for each in below if each.base for leaf in each.leaves if self._is_asked(leaf)]
+        hidden = [leaf for each in below if each.record.kind == "block" for leaf in self.asked_by(each)]
+        return tuple(dict.fromkeys((*own, *hidden)))
+
+    def _whole_tables(self, node: Node, pins: Mapping[str, Json]) -> dict[str, str]:
+        """The tables for which base views stand, in a query that is run as written."""
+        found = {}
+        for leaf, name in node.whole_tables.items():
+            base = self.vdag.nodes[name]
+            assert base.block is not None and isinstance(base.block.body, Project)
+            shown = [
+                f"{quoted(output.name)} AS {quoted(output.value.name.partition('.')[2])}"
+                for output in base.block.body.outputs
+                if isinstance(output.value, Col)
+            ]
+            found[leaf] = f"SELECT {', '.join(shown)} FROM ({self._shown(name, pins[name])})"
+        return found
+
+    def _is_asked(self, leaf: str) -> bool:
+        return isinstance(self.sources.get(leaf.split(".", 1)[0]), UncopiedSource)
 
     def _shown(self, relation: str, pin: Json) -> str:
         """What a pin shows; that of a node may name one that was defined anew since."""

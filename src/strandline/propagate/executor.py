@@ -18,12 +18,14 @@ from strandline.catalog import Json, Lease, NewVersion, StateEntry
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
 from strandline.errors import RefreshError, StrandlineError
-from strandline.ingest.advance import carried_on, goes_on, read_anew, take_in
+from strandline.ingest.advance import carried_on, goes_on, read_anew, take_in_copies
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.copies import place_of
 from strandline.ingest.dumped import DumpedSource
 from strandline.ingest.dumps import load_dump, log_dump, take_dump
 from strandline.ingest.leaf import ingest, log_transactions
+from strandline.ingest.uncopied import HISTORY, NOTED
+from strandline.integrate.fill import Filling
 from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
@@ -58,12 +60,17 @@ class _Run:
         self._failed: dict[str, str] = {}
         self._moved = False
         self._only_dumps = _only_dumps(context, plan)
+        self._filling = Filling(context.catalog, context.engine, context.sources, context.keep_states)
         self._state: int | None = None
         self._reports = {
             n.name: ViewReport(n.strategy, n.reason, problem=str(n.reason) if n.blocked else None) for n in plan.nodes
         }
 
     def run(self) -> RefreshReport:
+        with self._filling:
+            return self._steps()
+
+    def _steps(self) -> RefreshReport:
         records = {record.id: record for record in self._context.catalog.refreshes.steps(self._plan.id)}
         for place, step in enumerate(self._plan.steps):
             record = records[step.id]
@@ -76,6 +83,8 @@ class _Run:
         if not any(step.kind == "publish" for step in self._plan.steps):
             self._finish()
         layout.drop_deltas(self._context.root, self._plan.id)
+        if any(node.integrated is not None for node in self._plan.nodes):
+            layout.drop_integrations(self._context.root)
         hidden = {n.name for n in self._plan.nodes if n.hidden}
         newest = self._context.catalog.states.newest()
         return RefreshReport(
@@ -164,7 +173,7 @@ class _Run:
         context, source = self._context, self._copied(step.subject)
         copies = [n for n in context.vdag.nodes.values() if n.copied and n.name.split(".", 1)[0] == step.subject]
         options = context.engine.storage_options
-        taken = take_in(context.catalog, source, copies, (), options, self._lease, place_of(step.upto))
+        taken = take_in_copies(context.catalog, source, copies, (), options, self._lease, place_of(step.upto))
         planned = {plan.name for plan in self._plan.nodes if plan.changed}
         broken = [n.name for n in copies if n.name in planned and not goes_on(context.catalog, source, n)]
         if broken:
@@ -176,6 +185,8 @@ class _Run:
 
     def _load(self, step: Step, path: str) -> tuple[dict[str, Any], NewVersion]:
         context, node = self._context, self._context.vdag.nodes[step.subject]
+        if node.base:
+            return self._loaded(node, self._filling.fill(node, self._plan.node(node.name).reason, step.id), None)
         source, reason = context.sources[step.subject.split(".", 1)[0]], self._plan.node(step.subject).reason
         where, how = (context.catalog, context.engine), None
         if isinstance(source, DumpedSource):
@@ -184,7 +195,10 @@ class _Run:
         else:
             assert isinstance(source, CopiedSource)
             new = read_anew(*where, source, node, reason, context.keep_states, step.id)
-        rows = DeltaLog(node.path, context.engine.storage_options).size(new.version).rows or 0
+        return self._loaded(node, new, how)
+
+    def _loaded(self, node: Node, new: NewVersion, how: str | None) -> tuple[dict[str, Any], NewVersion]:
+        rows = DeltaLog(node.path, self._context.engine.storage_options).size(new.version).rows or 0
         return {"version": new.version, "install": "overwrite", "inserted": rows, "deleted": 0, "how": how}, new
 
     def _copied(self, name: str) -> CopiedSource:
@@ -215,6 +229,8 @@ class _Run:
         node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
         if node.copied:
             return self._compute_copy(node, plan, path)
+        if node.base:
+            return self._take_integrated(plan)
         assert node.block is not None
         deltas = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
         rows_in = sum(delta.rows for delta in deltas.values())
@@ -253,6 +269,16 @@ class _Run:
         changes = self._copied(name).stored_changes(table, after, upto)
         delta = ingest(self._context.engine, node.name, changes, node.stored, path)
         return {**_noted(delta), "rows_in": delta.rows}
+
+    def _take_integrated(self, plan: NodePlan) -> dict[str, Any]:
+        """The delta of a base view was computed before the plan was made."""
+        if plan.integrated is None:
+            raise RefreshError(
+                "STALE_PLAN",
+                f"{plan.name} is maintained by asking its sources, and what they answer is known only when they are "
+                "asked; refresh by name instead.",
+            )
+        return {**plan.integrated, "rows_in": plan.estimated_rows}
 
     def _take_dump(self, source: DumpedSource, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
         context, position = self._context, plan.positions[node.name]
@@ -342,10 +368,11 @@ class _Run:
 
     def _new_version(self, node: Node, plan: NodePlan, version: int) -> NewVersion:
         seen = {**self._post(node), DEFINITION: node.record.fingerprint}
-        if node.copied:
-            base = self._context.catalog.versions.baseline(node.record.id)
-            assert base is not None
+        base = self._context.catalog.versions.baseline(node.record.id)
+        if node.copied and base is not None:
             seen.update(carried_on(base))
+        if node.base and base is not None:
+            seen.update({NOTED: base.inputs[NOTED], HISTORY: dict(plan.history) if plan.history else None})
         return NewVersion(node.record.id, version, seen, plan.positions)
 
     def _take_up(self, step: Step, result: dict[str, Any]) -> None:

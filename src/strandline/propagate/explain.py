@@ -17,7 +17,7 @@ def plan_sql(context: Context, plan: RefreshPlan) -> dict[str, str]:
     return {
         node.name: _sql(context, plan, node)
         for node in plan.nodes
-        if node.strategy != "none" and not context.vdag.nodes[node.name].copied
+        if node.strategy != "none" and not (context.vdag.nodes[node.name].copied or context.vdag.nodes[node.name].base)
     }
 
 

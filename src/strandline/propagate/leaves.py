@@ -1,4 +1,4 @@
-"""The first phase of a refresh: copied sources are captured or looked at, and tables read anew where they must be.
+"""The first phase of a refresh: sources are captured or looked at, and tables read anew where they must be.
 
 What it reaches is what the plan of the second phase pins.
 """
@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from strandline.catalog import Lease
 from strandline.errors import SourceError
-from strandline.ingest.advance import DOWN, CopyState, problem_of, survey, take_in
+from strandline.ingest.advance import DOWN, CopyState, problem_of, survey, take_in_copies
 from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
 from strandline.ingest.dumps import survey_dumps
+from strandline.integrate.advance import Integrated
+from strandline.propagate import base_views
+from strandline.propagate.base_views import BaseState
 from strandline.propagate.context import Context
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step
+from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.report import RefreshReport
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
+from strandline.sources.questions import HeldSnapshot
 from strandline.store.node import Node
 
 ROUNDS = 3
@@ -29,21 +35,26 @@ ROUNDS = 3
 
 @dataclass
 class Advanced:
-    """Where the leaves are: the state of each copy, and what was captured of each source."""
+    """Where the leaves are: the state of each copy and base view, and what was captured of each source."""
 
     copies: dict[str, CopyState] = field(default_factory=dict)
+    bases: dict[str, BaseState] = field(default_factory=dict)
     captured: dict[str, Captured] = field(default_factory=dict)
+    integrated: dict[str, Integrated] = field(default_factory=dict)
+    """What base views asked their sources."""
+    snapshots: dict[str, HeldSnapshot] = field(default_factory=dict)
+    """The snapshots in which they asked, where these are held on."""
 
 
-def looked_at(context: Context, names: Collection[str]) -> dict[str, CopyState]:
-    """The copies that views read, as a refresh would find them now; nothing is captured."""
+def looked_at(context: Context, names: Collection[str]) -> Advanced:
+    """The copies and base views that views read, as a refresh would find them now; nothing is captured."""
     found: dict[str, CopyState] = {}
     for source, copies in _by_source(context.vdag, names).items():
         try:
             found.update(_looked_at(context, _copies(context, source), copies))
         except SourceError as error:
             found.update({node.name: CopyState(problem=problem_of(error)) for node in copies})
-    return found
+    return Advanced(found, base_views.looked_at(context, names))
 
 
 def advance(
@@ -52,12 +63,15 @@ def advance(
     requested: Sequence[str],
     lease: Lease,
     run: Callable[[RefreshPlan], RefreshReport],
+    watch: Watcher = nobody,
     *,
     strict: bool,
+    hold: ExitStack | None = None,
 ) -> Advanced:
-    """Capture the sources that *names* read, and read tables anew; *requested* ones in any case.
+    """Capture the sources that *names* read, and read tables anew, *requested* ones in any case; move base views.
 
-    A source that fails is a problem of the views over it, or, with *strict*, an error.
+    A source that fails is a problem of the views over it, or, with *strict*, an error. *hold* is how long the sources
+    of base views are held, if longer than this takes.
     """
     advanced = Advanced()
     for source, copies in _by_source(context.vdag, names).items():
@@ -71,6 +85,11 @@ def advance(
             if strict:
                 raise
             advanced.copies.update({node.name: CopyState(problem=problem_of(error)) for node in copies})
+    bases = base_views.advance(context, names, lease, run, watch, strict=strict, hold=hold)
+    advanced.bases.update(bases.states)
+    advanced.captured.update(bases.captured)
+    advanced.integrated.update(bases.integrated)
+    advanced.snapshots.update(bases.snapshots)
     return advanced
 
 
@@ -92,7 +111,7 @@ def _advance(
     for _ in range(ROUNDS):
         before = _anew(survey(catalog, source, copies, requested, captured=True), failed)
         try:
-            taken = take_in(catalog, source, everyone, list(before), context.engine.storage_options, lease)
+            taken = take_in_copies(catalog, source, everyone, list(before), context.engine.storage_options, lease)
         except SourceError as error:
             if strict or not before or error.code in DOWN:
                 raise

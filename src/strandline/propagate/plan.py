@@ -78,6 +78,10 @@ class NodePlan:
     method: Method = "explicit"
     method_reason: str = ""
     """Of an aggregate: why its changes are computed by *method*."""
+    integrated: Mapping[str, Json] | None = None
+    """Of a base view: its delta, which was computed before the plan was made."""
+    history: Mapping[str, Json] | None = None
+    """Of a base view of which every state is kept: where the changes of single updates are, and which these are."""
 
 
 @dataclass(frozen=True)

@@ -7,30 +7,32 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from strandline.algebra.block import BlockDelta, delta_of
+from strandline.algebra.plan import At, scans
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
-from strandline.cost.model import CostModel, Work
+from strandline.cost.model import CostModel, Work, worth_recomputing
 from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
 from strandline.ingest.advance import CopyState, read_reason
 from strandline.ingest.copied import CopiedSource
+from strandline.ingest.uncopied import FILLED
+from strandline.propagate.base_views import BaseState
 from strandline.propagate.methods import Choice, aggregate_method, expected_install
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
+from strandline.propagate.schemas import schema_problem
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import Peek, Position, Source, TableInfo
+from strandline.store.deltas import Delta
 from strandline.store.node import Node
 
 UNKNOWN_ROWS = 1_000
 """What is taken for the size of a change whose source keeps no statistics."""
-
-MARGIN = 0.8
-"""Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
 
 _REBASELINE = frozenset(
     {"FIRST_FILL", "REQUESTED", "DEFINITION_CHANGED", "CHANGE_FEED_GAP", "SOURCE_TABLE_REPLACED", "INPUT_REBASELINED"}
@@ -70,16 +72,21 @@ class Planner:
         sources: Mapping[str, Source],
         cost: CostModel,
         copies: Mapping[str, CopyState] | None = None,
+        bases: Mapping[str, BaseState] | None = None,
         *,
         captures: bool = False,
     ) -> None:
-        """*copies* is what was found of copied tables; with *captures* a plan takes their changes in itself."""
+        """*copies* and *bases* are what was found of copied tables and of base views.
+
+        With *captures* a plan takes the changes of copied tables in itself.
+        """
         self._catalog = catalog
         self._engine = engine
         self._vdag = vdag
         self._sources = sources
         self._cost = cost
         self._copies = dict(copies or {})
+        self._bases = dict(bases or {})
         self._captures = captures
         self._tables: dict[str, Mapping[str, TableInfo]] = {}
 
@@ -90,7 +97,12 @@ class Planner:
         planned: dict[str, NodePlan] = {}
         for name in order:
             node = self._vdag.nodes[name]
-            planned[name] = self._copy(node) if node.copied else self._node(node, leaves, planned, name in full)
+            if node.copied:
+                planned[name] = self._copy(node)
+            elif node.base:
+                planned[name] = self._base(node)
+            else:
+                planned[name] = self._node(node, leaves, planned, name in full)
         newest = self._catalog.states.newest()
         steps = self._steps(planned, leaves)
         plan_id = uuid.uuid4().hex
@@ -105,7 +117,9 @@ class Planner:
         return leaves + self._copied_bytes(order) < SMALL_BYTES
 
     def _leaves_of(self, order: Collection[str]) -> list[str]:
-        return list(dict.fromkeys(i for n in order for i in self._vdag.nodes[n].inputs if i not in self._vdag.nodes))
+        """The leaves that nodes of *order* read; what base views read is theirs to follow."""
+        nodes = [self._vdag.nodes[name] for name in order if not self._vdag.nodes[name].base]
+        return list(dict.fromkeys(i for node in nodes for i in node.inputs if i not in self._vdag.nodes))
 
     def _leaf(self, name: str) -> _Leaf:
         source_name, table = name.split(".", 1)
@@ -115,7 +129,7 @@ class Planner:
                 None, (), Reason("SOURCE_TABLE_GONE", f"source {source_name} is not declared any more"), 0, 0, {}
             )
         try:
-            position = source.position(table)
+            position = self._shown_by_bases(name) or source.position(table)
             if source_name not in self._tables:
                 self._tables[source_name] = source.tables()
             columns = self._tables[source_name][table].columns
@@ -124,8 +138,13 @@ class Planner:
             return _Leaf(None, (), Reason("SOURCE_TABLE_GONE", error.message), 0, 0, {})
         return _Leaf(position, columns, None, size.rows, size.bytes, {})
 
+    def _shown_by_bases(self, leaf: str) -> Position:
+        """Where base views have a table that others read too: all of them must show the same of it."""
+        return next((state.positions[leaf] for state in self._bases.values() if leaf in state.positions), None)
+
     def _copied_bytes(self, order: Collection[str]) -> int:
-        return sum(self._table_size(self._vdag.nodes[name]).bytes for name in order if self._vdag.nodes[name].copied)
+        nodes = [self._vdag.nodes[name] for name in order]
+        return sum(self._table_size(node).bytes for node in nodes if node.copied or node.base)
 
     def _copy(self, node: Node) -> NodePlan:
         """How the copy of a source table is brought to where its source was captured."""
@@ -151,6 +170,35 @@ class Planner:
         if read is not None and not self._shown(node, base):
             return replace(found, strategy="full", reason=read)
         return found
+
+    def _base(self, node: Node) -> NodePlan:
+        """How a base view, or an auxiliary view of one, takes in what the changes of its sources amount to."""
+        state = self._bases.get(node.name, BaseState(problem=Reason("SOURCE_UNREACHABLE")))
+        base = self._catalog.versions.baseline(node.record.id)
+        draft = NodePlan(node.name, True, "none", Reason("UNCHANGED"), base.version if base else None)
+        if state.problem is not None:
+            kept = dict(base.positions) if base else {}
+            return replace(draft, reason=state.problem, blocked=True, positions=kept)
+        if state.anew is not None or base is None:
+            return replace(draft, strategy="full", reason=state.anew or Reason("FIRST_FILL"))
+        found = replace(draft, positions=state.positions, pinned=dict(base.inputs))
+        filled = base.inputs.get(FILLED)
+        if isinstance(filled, dict) and not self._shown(node, base):
+            found = replace(found, strategy="full", reason=Reason(str(filled["code"]), str(filled["text"])))
+        if not state.updates and not state.peek.changes_data:
+            return found
+        delta = state.delta or Delta("", state.peek.rows or UNKNOWN_ROWS, 0)
+        if delta.rows and found.strategy == "none":
+            how = f"by {node.record.options['algorithm']}"
+            found = replace(found, strategy="incremental", reason=Reason("COMPENSATED", how))
+        return replace(
+            found,
+            changed=tuple(leaf for leaf in node.leaves if state.positions[leaf] != base.positions[leaf]),
+            insert_only=state.peek.insert_only if state.delta is None else not delta.deleted,
+            estimated_rows=delta.rows,
+            integrated=None if state.delta is None else asdict(state.delta),
+            history=state.history,
+        )
 
     def _shown(self, node: Node, base: VersionRecord) -> bool:
         """Whether a published state shows this version of a node."""
@@ -220,11 +268,11 @@ class Planner:
                     return planned[name].reason
                 return Reason("INPUT_FAILED", f"{name} cannot be refreshed: {planned[name].reason}")
             if name in planned and self._vdag.nodes[name].copied:
-                problem = _schema_problem(node, name, self._vdag.nodes[name].visible)
+                problem = schema_problem(node, name, self._vdag.nodes[name].visible)
                 if problem is not None:
                     return problem
             if name in leaves:
-                problem = leaves[name].problem or _schema_problem(node, name, leaves[name].columns)
+                problem = leaves[name].problem or schema_problem(node, name, leaves[name].columns)
                 if problem is not None:
                     return problem
         return None
@@ -302,7 +350,8 @@ class Planner:
             len(delta.terms),
             sum(self._input_rows(name, leaves) for name in node.inputs),
             table_rows,
-            delta.strategy == "affected",
+            self._looked_up_rows(delta, leaves),
+            delta.touched_keys is not None,
             len(node.block.partials),
             expected_install(node.block, table_rows, insert_only=insert_only),
         )
@@ -325,10 +374,16 @@ class Planner:
             cost=cost,
             cost_full=cost_full,
         )
-        if node.policy == "AUTO" and cost_full < MARGIN * cost:
+        if worth_recomputing(work, cost_full, cost) and self._goes_by_cost(node):
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
             return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         return found
+
+    def _goes_by_cost(self, node: Node) -> bool:
+        """Whether the cheapest way is taken; a hidden block is a part of views, and does as the strictest of them."""
+        if node.hidden:
+            return all(self._goes_by_cost(self._vdag.nodes[name]) for name in self._vdag.dependants(node.name))
+        return node.policy in ("AUTO", "FULL")
 
     def _only_inserts(self, below: NodePlan, base: VersionRecord) -> bool:
         """Whether the delta of a node below, from what the version *base* of a node above has seen, only inserts."""
@@ -357,6 +412,11 @@ class Planner:
         plan = planned[name]
         return self._table_rows(self._vdag.nodes[name]) if plan.strategy == "full" else plan.estimated_rows or 0
 
+    def _looked_up_rows(self, delta: BlockDelta, leaves: Mapping[str, _Leaf]) -> int:
+        """The rows of all relations that the terms of a delta read as such."""
+        read = [scan.operand for term in delta.terms for scan in scans(term.plan)]
+        return sum(self._input_rows(operand.relation, leaves) for operand in read if isinstance(operand, At))
+
     def _input_rows(self, name: str, leaves: Mapping[str, _Leaf]) -> int:
         if name in leaves:
             return leaves[name].rows or 0
@@ -377,7 +437,7 @@ class Planner:
         small = sum(leaf.bytes for leaf in leaves.values()) + self._copied_bytes(planned) < SMALL_BYTES
         intervals: dict[tuple[str, str], Step] = {}
         for plan in planned.values():
-            if plan.strategy in ("incremental", "affected"):
+            if plan.strategy in ("incremental", "affected") and not self._vdag.nodes[plan.name].base:
                 for name in plan.changed:
                     if name in leaves:
                         after = plan.pinned[name]
@@ -386,7 +446,8 @@ class Planner:
         steps.extend(intervals.values())
         compared = self._compared(planned)
         for plan in planned.values():
-            copied = self._vdag.nodes[plan.name].copied
+            node = self._vdag.nodes[plan.name]
+            copied = node.copied or node.base
             if plan.strategy in ("incremental", "affected") or (copied and plan.changed):
                 steps.append(Step("", "compute", plan.name, small))
                 steps.append(Step("", "install", plan.name, small))
@@ -412,7 +473,8 @@ class Planner:
         """
         found: dict[str, list[Json]] = {}
         for plan in planned.values():
-            if plan.strategy not in ("incremental", "affected") or self._vdag.nodes[plan.name].copied:
+            node = self._vdag.nodes[plan.name]
+            if plan.strategy not in ("incremental", "affected") or node.copied or node.base:
                 continue
             for name in plan.changed:
                 below = planned.get(name)
@@ -438,21 +500,3 @@ def _delta_reason(delta: BlockDelta, chosen: Choice) -> Reason:
 
 def _numbered(steps: list[Step], plan_id: str) -> tuple[Step, ...]:
     return tuple(replace(step, id=f"{plan_id[:12]}-{place + 1:03d}") for place, step in enumerate(steps))
-
-
-def _schema_problem(node: Node, leaf: str, now: Schema) -> Reason | None:
-    """A used column that is gone or has another type."""
-    types = {column.name.lower(): column.type for column in now}
-    for column in node.uses(leaf):
-        found = types.get(column.name.lower())
-        if found is None:
-            return Reason(
-                "SOURCE_SCHEMA_CHANGED",
-                f"{leaf} has no column {column.name} any more; redefine the view with CREATE OR REPLACE",
-            )
-        if found != column.type:
-            return Reason(
-                "SOURCE_SCHEMA_CHANGED",
-                f"{leaf}.{column.name} was {column.type} and is {found} now; a full refresh takes it as it is now",
-            )
-    return None

@@ -59,12 +59,12 @@ class Published:
         return self.node(entry).select(entry.version)
 
     def seen(self, node: Node, version: int) -> dict[str, Json]:
-        """What a version of a node was computed from, as its query names it: hidden blocks are looked through."""
+        """What a version of a node was computed from, as its query names it: what is hidden is looked through."""
         recorded = [v for v in self.catalog.versions.all(node.record.id) if v.version == version]
         pins = dict(recorded[-1].inputs)
         for name in node.inputs:
             below = self.catalog.views.get(name)
-            if below is not None and below.kind == "block":
+            if below is not None and below.kind in ("block", "base"):
                 block = node_of(below, self.root)
                 shown = block.pinned_version(pins[name])
                 assert shown is not None

@@ -48,7 +48,9 @@ class RefreshReport:
     resumed: str | None = None
     """The id of the crashed refresh that was finished first, if there was one."""
     captured: Mapping[str, Captured] = field(default_factory=dict)
-    """What was taken in of each copied source first."""
+    """What was taken in of each source first."""
+    asked: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    """For each base view over tables that are not copied: its algorithm, updates, and what was asked and fetched."""
 
     @property
     def ok(self) -> bool:
@@ -64,6 +66,7 @@ class RefreshReport:
             "seconds": round(self.seconds, 3),
             "resumed": self.resumed,
             "captured": {name: asdict(captured) for name, captured in self.captured.items()},
+            "asked": {name: dict(told) for name, told in self.asked.items()},
             "views": {name: view.to_dict() for name, view in self.views.items()},
             "hidden": {name: view.to_dict() for name, view in self.hidden.items()},
         }

@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from strandline.catalog import Catalog, Json, StateEntry
+from strandline.engine.delta_log import DeltaLog
 from strandline.errors import SourceError
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.uncopied import UncopiedSource
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
@@ -46,13 +48,26 @@ class SourceStatus:
 
 @dataclass(frozen=True)
 class LogStatus:
-    """The change log of a copied source: how far it is taken in, and how much the source keeps for us."""
+    """The change log of a source: how far it is taken in, and how much the source keeps for us."""
 
     source: str
     place: int | None
     retained_bytes: int | None
     problem: str | None
     warning: str | None
+
+
+@dataclass(frozen=True)
+class BaseViewStatus:
+    """A base view over tables that are not copied, or an auxiliary view *of* one: a table like any other."""
+
+    name: str
+    of: str | None
+    reads: tuple[str, ...]
+    algorithm: str
+    consistency: str
+    rows: int | None
+    bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,7 @@ class Status:
     views: tuple[ViewStatus, ...]
     sources: tuple[SourceStatus, ...]
     logs: tuple[LogStatus, ...]
+    base_views: tuple[BaseViewStatus, ...]
     pending: tuple[str, ...]
     unfinished: str | None
 
@@ -73,7 +89,12 @@ class Status:
 
 
 def status(
-    catalog: Catalog, vdag: Vdag, sources: Mapping[str, Source], plan: RefreshPlan, pending: tuple[str, ...]
+    catalog: Catalog,
+    vdag: Vdag,
+    sources: Mapping[str, Source],
+    plan: RefreshPlan,
+    pending: tuple[str, ...],
+    storage_options: Mapping[str, str],
 ) -> Status:
     """What the catalog and a look at the sources tell; no Spark job runs."""
     newest = catalog.states.newest()
@@ -130,7 +151,8 @@ def status(
         newest.published_at.isoformat() if newest else None,
         tuple(views),
         tuple(leaves),
-        tuple(_log(catalog, source) for source in sources.values() if isinstance(source, CopiedSource)),
+        tuple(_log(catalog, s) for s in sources.values() if isinstance(s, CopiedSource | UncopiedSource)),
+        tuple(_base_view(catalog, node, storage_options) for node in vdag.nodes.values() if node.base),
         pending,
         unfinished.id if unfinished else None,
     )
@@ -152,7 +174,15 @@ def _dumped(
     return coming.note
 
 
-def _log(catalog: Catalog, source: CopiedSource) -> LogStatus:
+def _base_view(catalog: Catalog, node: Node, storage_options: Mapping[str, str]) -> BaseViewStatus:
+    options: Any = node.record.options
+    base = catalog.versions.baseline(node.record.id)
+    size = None if base is None else DeltaLog(node.path, storage_options).size(base.version)
+    told = (options.get("of"), node.leaves, options["algorithm"], options["consistency"])
+    return BaseViewStatus(node.name, *told, size.rows if size else None, size.bytes if size else None)
+
+
+def _log(catalog: Catalog, source: CopiedSource | UncopiedSource) -> LogStatus:
     record = catalog.captures.get(source.name)
     if record is None:
         return LogStatus(source.name, None, None, None, None)

@@ -93,6 +93,6 @@ def _postgres(name: str, config: Mapping[str, Any], owner: str) -> CapturedSourc
     from strandline.sources.postgres.source import PostgresSource
 
     given = {key: config[key] for key in ("schema", "tables", "types", "special_values", "slot") if key in config}
-    given |= {key: config[key] for key in ("publication", "patience") if key in config}
+    given |= {key: config[key] for key in ("publication", "patience", "copies") if key in config}
     address = Address(config.get("dsn"), config.get("dsn_env"))
     return PostgresSource(name, address, owner=owner, max_retained_wal=config.get("max_retained_wal"), **given)

@@ -165,9 +165,7 @@ class _Header:
         self._fail("a refresh policy is AUTO, INCREMENTAL, INCREMENTAL STRICT or FULL")
 
     def _consistency(self) -> Consistency:
-        if self._take("COMPLETE"):
-            self._not_yet("CONSISTENCY COMPLETE", "use STRONG, the default")
-        levels: tuple[Consistency, ...] = ("CONVERGENT", "STRONG")
+        levels: tuple[Consistency, ...] = ("CONVERGENT", "STRONG", "COMPLETE")
         for level in levels:
             if self._take(level):
                 return level

@@ -10,7 +10,7 @@ from pathlib import Path
 def new_location(name: str, kind: str) -> str:
     """A place for the table of a new view, block or copy; never one that was used before."""
     plain = "".join(c if c.isalnum() or c == "_" else "_" for c in name.lower())
-    folder = {"block": "blocks", "copy": "copies"}.get(kind, "views")
+    folder = {"block": "blocks", "base": "blocks", "copy": "copies"}.get(kind, "views")
     return f"{folder}/{plain}-{uuid.uuid4().hex[:8]}"
 
 
@@ -23,3 +23,20 @@ def drop_deltas(root: str, refresh_id: str) -> None:
     """Remove the stored deltas of a refresh that is over."""
     if "://" not in root:
         shutil.rmtree(Path(root) / "deltas" / refresh_id, ignore_errors=True)
+
+
+def integration_path(root: str, name: str) -> str:
+    """Where the deltas of base views are stored from one phase of a refresh to the next."""
+    return f"{root.rstrip('/')}/deltas/base-{name}"
+
+
+def history_path(root: str, location: str) -> str:
+    """A place for what single updates did to the table at *location*; never one that was used before."""
+    return f"{root.rstrip('/')}/histories/{location.rpartition('/')[2]}/{uuid.uuid4().hex}"
+
+
+def drop_integrations(root: str) -> None:
+    """Remove such deltas; no refresh may be under way."""
+    if "://" not in root:
+        for folder in Path(root, "deltas").glob("base-*"):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A node of the view DAG with its table: a user's view, a hidden block, or the copy of a source table."""
+"""A node of the view DAG with its table: a user's view, a hidden block, a base view, or a copy of a source table."""
 
 from __future__ import annotations
 
@@ -43,6 +43,28 @@ class Node:
     def copied(self) -> bool:
         """Whether the node is the copy of a source table."""
         return self.record.kind == "copy"
+
+    @property
+    def base(self) -> bool:
+        """Whether the node is a base view over tables that are not copied, or an auxiliary view of one."""
+        return self.record.kind == "base"
+
+    @property
+    def auxiliary(self) -> dict[str, str]:
+        """The auxiliary views of a base view, by the names of the bags that they hold."""
+        found: Any = self.record.options.get("auxiliary", {})
+        return dict(found)
+
+    @property
+    def whole_tables(self) -> dict[str, str]:
+        """Of a query that is run as written: the tables that are not copied, and the base views that stand for them."""
+        found: Any = self.record.options.get("whole", {})
+        return dict(found)
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The tables of sources that the node reads itself."""
+        return tuple(name for name in self.inputs if "." in name)
 
     @property
     def key(self) -> tuple[str, ...]:

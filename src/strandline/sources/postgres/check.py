@@ -16,14 +16,24 @@ OLDEST = 140000
 
 
 def findings(
-    connection: Connection[Any], tables: Mapping[str, PgTable], slot: str, publication: str, *, named: bool
+    connection: Connection[Any],
+    tables: Mapping[str, PgTable],
+    slot: str,
+    publication: str,
+    *,
+    named: bool,
+    whole: bool = False,
 ) -> list[Finding]:
-    """All that matters, in the order in which a DBA would see to it; *named* tables must all be usable."""
+    """All that matters, in the order in which a DBA would see to it; *named* tables must all be usable.
+
+    With *whole* the log has to say what was in rows that are updated or deleted.
+    """
+    usable = [table for table in tables.values() if identity_problem(table, whole=whole) is None]
     return [
         *_server(connection),
         *_role(connection),
-        *(finding for table in tables.values() for finding in _table(connection, table, named=named)),
-        *_publication(connection, list(tables.values()), publication),
+        *(finding for table in tables.values() for finding in _table(connection, table, named=named, whole=whole)),
+        *_publication(connection, usable, publication),
         *_slot(connection, slot),
     ]
 
@@ -61,7 +71,7 @@ def _role(connection: Connection[Any]) -> Iterator[Finding]:
     )
 
 
-def _table(connection: Connection[Any], table: PgTable, *, named: bool) -> Iterator[Finding]:
+def _table(connection: Connection[Any], table: PgTable, *, named: bool, whole: bool) -> Iterator[Finding]:
     role = connection.info.user
     enters = bool(_one(connection, "SELECT has_schema_privilege(%s, 'USAGE')", table.schema))
     reads = enters and bool(_one(connection, "SELECT has_table_privilege(%s::oid, 'SELECT')", table.oid))
@@ -72,16 +82,15 @@ def _table(connection: Connection[Any], table: PgTable, *, named: bool) -> Itera
         "SOURCE_PRIVILEGE",
         f'{grant}GRANT SELECT ON {table.quoted} TO "{role}";',
     )
-    problem = identity_problem(table)
+    problem = identity_problem(table, whole=whole)
     if problem is None:
         yield Finding(f"rows of {table.quoted} can be told apart", True)
     elif named:
         yield Finding(problem.split(";")[0], False, "NO_REPLICA_IDENTITY", f"-- {problem}")
 
 
-def _publication(connection: Connection[Any], tables: list[PgTable], publication: str) -> Iterator[Finding]:
-    """Whether all tables are published, or we may publish them when a view first reads them."""
-    usable = [table for table in tables if identity_problem(table) is None]
+def _publication(connection: Connection[Any], usable: list[PgTable], publication: str) -> Iterator[Finding]:
+    """Whether all tables that can be used are published, or we may publish them when a view first reads them."""
     exists = bool(_one(connection, "SELECT count(*) FROM pg_publication WHERE pubname = %s", publication))
     missing = usable
     if exists:

@@ -50,8 +50,9 @@ relations AS (
         ARRAY(
             SELECT json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
                 'type_oid', a.atttypid::bigint, 'typmod', a.atttypmod, 'not_null', a.attnotnull,
-                'generated', a.attgenerated, 'identity', a.attidentity)
-            FROM pg_attribute a
+                'generated', a.attgenerated, 'identity', a.attidentity,
+                'collation', a.attcollation::bigint, 'deterministic', coalesce(l.collisdeterministic, true))
+            FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation
             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
         ) AS columns
     FROM tree t JOIN pg_class c ON c.oid = t.oid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -237,6 +238,8 @@ def _column(facts: _Facts, types: Mapping[int, _Facts], version: int) -> PgColum
         generated=generated,
         identity=facts["identity"].strip(),
         published=not generated or (generated == "s" and version >= _STORED_GENERATED_SINCE),
+        collation=facts["collation"],
+        deterministic=facts["deterministic"],
     )
 
 

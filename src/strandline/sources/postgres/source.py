@@ -11,24 +11,29 @@ from typing import Any, Literal, TypeVar
 import psycopg
 from psycopg import Connection, sql
 
+from strandline.algebra.plan import Scan
+from strandline.algebra.scalar import Scalar
 from strandline.algebra.schema import Column
 from strandline.catalog import Json
 from strandline.errors import SourceError
 from strandline.reasons import Reason
 from strandline.sources.postgres import slot, stream
 from strandline.sources.postgres.address import Address
+from strandline.sources.postgres.asking import PostgresSnapshot, is_utf8
 from strandline.sources.postgres.check import findings
 from strandline.sources.postgres.connect import connect
+from strandline.sources.postgres.copying import rows_in_snapshot
 from strandline.sources.postgres.entries import Followed, entries
 from strandline.sources.postgres.faults import explained, is_transient
 from strandline.sources.postgres.introspect import all_tables, named_tables
 from strandline.sources.postgres.jdbc import jdbc_options
+from strandline.sources.postgres.joins import AskedColumn, AskedTable, untranslatable
 from strandline.sources.postgres.lsn import format_lsn
 from strandline.sources.postgres.marks import difference, marks
-from strandline.sources.postgres.pages import CTID, heaps, page_ranges
 from strandline.sources.postgres.retry import PATIENCE, retrying
-from strandline.sources.postgres.tables import PgColumn, PgTable, identifier, identity_problem, key_of
-from strandline.sources.postgres.types import ColumnType, Unsupported, mapping
+from strandline.sources.postgres.tables import PgColumn, PgTable, identity_problem, key_of
+from strandline.sources.postgres.types import ColumnType, Special, Unsupported, mapping
+from strandline.sources.postgres.values import Value, value
 from strandline.sources.postgres.visibility import Visible
 from strandline.sources.protocol import (
     Baseline,
@@ -38,7 +43,6 @@ from strandline.sources.protocol import (
     LogEvent,
     Opened,
     Peek,
-    Rows,
     SourceTransaction,
     TableInfo,
     Wanted,
@@ -46,9 +50,6 @@ from strandline.sources.protocol import (
 from strandline.sql.names import choices, twice
 
 T = TypeVar("T")
-
-FETCHED_AT_ONCE = "10000"
-"""Rows that a task of a first copy holds."""
 
 GIVEN_UP_FOR = 10.0
 """Seconds for which a server that did not answer for as long as we have patience is taken to be down."""
@@ -62,7 +63,8 @@ class PostgresSource:
 
     *tables* maps names here to names there; of tables of a schema whose names differ only in upper and lower case there
     is none, unless they are named so. *owner* distinguishes this warehouse from others that read the same
-    database; the slot and the publication are called after it unless names are given.
+    database; the slot and the publication are called after it unless names are given. Without *copies* what was in a
+    row that is updated or deleted must be in the log.
     """
 
     kind = "postgres"
@@ -81,6 +83,7 @@ class PostgresSource:
         publication: str | None = None,
         max_retained_wal: int | None = None,
         patience: float = PATIENCE,
+        copies: bool = True,
     ) -> None:
         self.name = name
         self.address = address
@@ -93,6 +96,7 @@ class PostgresSource:
         self.publication = publication or own
         self._max_retained_wal = max_retained_wal
         self._patience = patience
+        self._copies = copies
         self._open: Connection[Any] | None = None
         self._gave_up: tuple[float, SourceError] | None = None
 
@@ -294,27 +298,8 @@ class PostgresSource:
             connection.execute(f"LOCK TABLE {self._table(table).quoted} IN ACCESS SHARE MODE".encode())
             described = self._table(table)
             types = self._columns(table, described)
-            row = connection.execute("SELECT pg_export_snapshot(), pg_current_snapshot()::text").fetchone()
-            assert row is not None
-            exported, seen = row
-            details = marks(connection, described, self.publication)
-            shown = [f"{types[name].read(identifier(name))} AS {identifier(name)}" for name in columns]
-            first = (
-                f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT '{exported}'; "
-            )
-            shared = {
-                **options,
-                "fetchsize": FETCHED_AT_ONCE,
-                "sessionInitStatement": first + options["sessionInitStatement"],
-            }
-            rows = [
-                Rows(
-                    {**shared, "dbtable": f"(SELECT {', '.join([*shown, f'ctid AS {CTID}'])} FROM {place}) AS t"},
-                    page_ranges(pages),
-                )
-                for place, pages in heaps(connection, described)
-            ]
-            yield Baseline(tuple(rows), seen, details)
+            rows = rows_in_snapshot(connection, described, types, columns, options)
+            yield Baseline(rows, _snapshot(connection), marks(connection, described, self.publication))
 
     def sees(self, seen: str, xid: str) -> bool:
         """Whether a snapshot shows a transaction of the log."""
@@ -327,6 +312,21 @@ class PostgresSource:
     def parsers(self, table: str) -> Mapping[str, Callable[[str], str]]:
         """From text to values, by column."""
         return {name: column.parse for name, column in self._columns(table, self._table(table)).items()}
+
+    def values(self, table: str) -> Mapping[str, Value]:
+        """From text to values outside Spark, by column: those that :meth:`parsers` make in it."""
+        return {name: column.value for name, column in self._asked_table(table).columns.items()}
+
+    # Questions
+
+    def hold(self) -> PostgresSnapshot:
+        """Hold a snapshot of the database, over a connection of its own."""
+        given = (self.name, self.address, self._patience, self.publication, self._asked_table)
+        return self._retried(lambda: PostgresSnapshot(*given))
+
+    def untranslatable(self, scans: tuple[Scan, ...], conditions: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        """The conditions that PostgreSQL would leave to whoever asks."""
+        return untranslatable(scans, conditions, self._asked_table, utf8=self._asked(is_utf8))
 
     def changed_since(self, noted: Mapping[str, Wanted]) -> Mapping[str, Reason]:
         """Which tables are others than before, or had values changed by something that the log does not tell."""
@@ -369,7 +369,9 @@ class PostgresSource:
         """All that the source must be and have."""
         tables = self.described_tables(strict=True)
         named = self._tables is not None
-        return self._asked(lambda c: findings(c, tables, self.slot, self.publication, named=named))
+        return self._asked(
+            lambda c: findings(c, tables, self.slot, self.publication, named=named, whole=not self._copies)
+        )
 
     # Inside
 
@@ -393,7 +395,7 @@ class PostgresSource:
             else:
                 nullable = not column.not_null or (self._special == "null" and column.name not in key_of(table))
                 usable.append(Column(column.name, found.type, nullable))
-        problem = identity_problem(table)
+        problem = identity_problem(table, whole=not self._copies)
         return TableInfo(name, tuple(usable), key_of(table), table.quoted, unusable, table.bytes, problem)
 
     def _columns(self, name: str, table: PgTable) -> dict[str, ColumnType]:
@@ -405,10 +407,26 @@ class PostgresSource:
         return found
 
     def _mapped(self, name: str, table: PgTable, column: PgColumn) -> ColumnType | Unsupported:
-        """A column's type in Spark; a key has to be held as it is."""
+        """A column's type in Spark."""
         declared = self._types.get(name, {}).get(column.name)
-        special = "fail" if column.name in key_of(table) else self._special
+        special = self._special_of(table, column.name)
         return mapping(column, declared, special=special, label=f"{self.name}.{name}.{column.name}")
+
+    def _special_of(self, table: PgTable, column: str) -> Special:
+        """What becomes of a value that Spark's type cannot hold; a key has to be held as it is."""
+        return "fail" if column in key_of(table) else self._special
+
+    def _asked_table(self, name: str) -> AskedTable:
+        table = self._table(name)
+        types = self._columns(name, table)
+        columns = {}
+        for column in table.columns:
+            if column.name in types:
+                type_, special = types[column.name], self._special_of(table, column.name)
+                label = f"{self.name}.{name}.{column.name}"
+                made = value(column.resolved, type_.type, special=special, label=label)
+                columns[column.name] = AskedColumn(column, type_, made, special)
+        return AskedTable(table, columns)
 
     def _table(self, name: str) -> PgTable:
         found = self.described_tables()
@@ -423,7 +441,7 @@ class PostgresSource:
         """Tables that may be published: publishing one whose rows cannot be told apart would stop its updates."""
         found = self.described_tables()
         for name in tables:
-            problem = identity_problem(found[name]) if name in found else None
+            problem = identity_problem(found[name], whole=not self._copies) if name in found else None
             if problem is not None:
                 raise SourceError("NO_REPLICA_IDENTITY", f"{self.name}.{name}: {problem}")
         return [found[name] for name in tables if name in found]

@@ -41,6 +41,10 @@ class PgColumn:
     identity: str = ""
     published: bool = True
     """Whether the log has it: it never has virtual columns, and stored generated ones only from PostgreSQL 18 on."""
+    collation: int = 0
+    """The number of its collation, 0 if it has none."""
+    deterministic: bool = True
+    """Whether its collation takes texts for equal only if they are the same."""
 
     @property
     def quoted(self) -> str:
@@ -102,10 +106,19 @@ def key_of(table: PgTable) -> tuple[str, ...]:
     return key if published.issuperset(key) else ()
 
 
-def identity_problem(table: PgTable) -> str | None:
-    """Why the log does not say which row was updated or deleted, and the statement that makes it; None if it does."""
+def identity_problem(table: PgTable, *, whole: bool = False) -> str | None:
+    """Why the log does not say which row was updated or deleted, and the statement that makes it; None if it does.
+
+    With *whole* it has to say all that was in the row.
+    """
     key = key_of(table)
     own = Partition(table.oid, table.quoted, table.identity, table.identity_columns)
+    partial = [part for part in table.partitions or (own,) if part.identity != "f"]
+    if whole and partial:
+        return (
+            f"no copy of {table.quoted} is kept, and its log does not say what was in rows that are updated or "
+            f"deleted; {_alter(partial, 'FULL')}."
+        )
     lacking = [part for part in table.partitions or (own,) if not _identifies(part, key)]
     if not lacking:
         return None

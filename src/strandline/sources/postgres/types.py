@@ -30,6 +30,9 @@ ANY_NUMERIC = (38, 18)
 _WIDEST = 38
 """Digits of Spark's widest decimal."""
 
+SHOWN = 100
+"""Characters of a value that a message shows."""
+
 
 @dataclass(frozen=True)
 class ColumnType:
@@ -96,12 +99,16 @@ class _Guard:
 
     def _refuse(self, text: str, wanted: str) -> str:
         """Fail; the message depends on the value, so that no engine computes it before it knows that it is needed."""
-        before = f"[SOURCE_VALUE] {self.label}: "
-        after = (
-            f" cannot be held by {wanted}; correct it in PostgreSQL, declare the column as string under `types`, "
-            'or set special_values: "null".'
-        )
-        return f"raise_error(concat({literal(before)}, substring({text}, 1, 100), {literal(after)}))"
+        before, after = f"[SOURCE_VALUE] {self.label}: ", cannot_be_held(wanted)
+        return f"raise_error(concat({literal(before)}, substring({text}, 1, {SHOWN}), {literal(after)}))"
+
+
+def cannot_be_held(wanted: str) -> str:
+    """What is said, after the value, of one that Spark's type cannot hold."""
+    return (
+        f" cannot be held by {wanted}; correct it in PostgreSQL, declare the column as string under `types`, "
+        'or set special_values: "null".'
+    )
 
 
 _Parse = Callable[[str, _Guard], str]
