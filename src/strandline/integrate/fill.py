@@ -62,7 +62,7 @@ class Filling:
                         f"{step_id.replace('-', '_')}_{number}",
                     )
                     selects[leaf] = stack.enter_context(jdbc_rows(self._engine, copy, *given))
-                    noted[leaf] = dict(copy.details)
+                    noted[leaf] = source.noted(table, copy.details)
                     positions[leaf] = self._positions[source.name]
                 else:
                     positions[leaf] = self._version(source, leaf)
