@@ -32,7 +32,7 @@ from strandline.store.deltas import Delta
 from strandline.store.node import Node
 
 TRIES = 3
-"""How often base views are begun anew, if a source loses the snapshot that it held."""
+"""How often base views are begun anew, if a source loses its snapshot or does what its log does not tell."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ def looked_at(context: Context, names: Collection[str]) -> dict[str, BaseState]:
 def advance(
     context: Context,
     names: Collection[str],
+    requested: Collection[str],
     lease: Lease,
     run: Callable[[RefreshPlan], RefreshReport],
     watch: Watcher = nobody,
@@ -106,7 +107,7 @@ def advance(
     strict: bool,
     hold: ExitStack | None = None,
 ) -> Bases:
-    """Bring the base views that *names* read to one state of their sources.
+    """Bring the base views that *names* read to one state of their sources; *requested* ones are filled in any case.
 
     A source that fails is a problem of the views over it, or, with *strict*, an error; the others go on. Sources are
     held until this is done, or, if *hold* is given, as long as that.
@@ -116,20 +117,19 @@ def advance(
     if not groups:
         return bases
     problems: dict[str, Reason] = {}
-    anew = _capture(context, groups, bases, problems, lease)
-    if anew:
-        report = run(_filling(context, anew))
-        failed = {name: told.problem for name, told in report.hidden.items() if told.problem}
-        for group in groups:
-            why = next((failed[node.name] for node in group.nodes if node.name in failed), None)
-            if why is not None:
-                problems[group.name] = Reason("SOURCE_FAILED", why)
-    for _ in range(TRIES):
-        lost = _integrate(context, groups, bases, problems, lease, watch, hold)
-        if lost is None:
+    again, tries = None, 0
+    while tries < TRIES:
+        known = len(problems)
+        anew = _capture(context, groups, bases, problems, lease, requested)
+        _fill(groups, problems, run, _filling(context, anew))
+        requested = ()
+        again = _integrate(context, groups, bases, problems, lease, watch, hold)
+        if again is None:
             break
-    if lost is not None:
-        problems |= {group.name: problem_of(lost) for group in groups if group.name not in problems}
+        # What failed is left out from now on, so that does not count.
+        tries += len(problems) == known
+    if again is not None:
+        problems |= {group.name: again for group in groups if group.name not in problems}
     if strict and problems:
         raise SourceError("SOURCE_FAILED", "; ".join(f"{name}: {why}" for name, why in problems.items()))
     for group in groups:
@@ -176,6 +176,7 @@ def _schema_problem(context: Context, node: Node) -> Reason | None:
 
 def _looked_at(context: Context, group: Group) -> BaseState:
     node = group.node
+    _asked(context, node)
     problem = _schema_problem(context, node)
     if problem is not None:
         return BaseState(problem=problem)
@@ -202,7 +203,7 @@ def _anew(context: Context, group: Group) -> Reason | None:
         return Reason("FIRST_FILL")
     for part in group.parts.values():
         beside = context.catalog.versions.baseline(part.record.id)
-        if beside is None or beside.positions != base.positions:
+        if beside is None or any(beside.positions[leaf] != base.positions[leaf] for leaf in part.leaves):
             return Reason("INPUT_REBASELINED", f"{part.name} does not show what {node.name} does")
     for source in _asked(context, node).values():
         reason = source.anew(node.record, base, source.lost())
@@ -219,36 +220,69 @@ def _anew(context: Context, group: Group) -> Reason | None:
 
 
 def _capture(
-    context: Context, groups: Sequence[Group], bases: Bases, problems: dict[str, Reason], lease: Lease
+    context: Context,
+    groups: Sequence[Group],
+    bases: Bases,
+    problems: dict[str, Reason],
+    lease: Lease,
+    requested: Collection[str],
 ) -> dict[str, Reason]:
     """Take the logs of all sources in; the nodes that have to be filled next, and why."""
-    anew: dict[str, Reason] = {}
+    anew = {group.name: Reason("REQUESTED") for group in groups if group.name in requested}
     sources: dict[str, UncopiedSource] = {}
     for group in groups:
         try:
+            asked = _asked(context, group.node)
             problem = _schema_problem(context, group.node)
             reason = None if problem is not None else _anew(context, group)
-            sources |= _asked(context, group.node)
+            sources |= asked
         except SourceError as error:
             problem, reason = problem_of(error), None
         if problem is not None:
             problems[group.name] = problem
         elif reason is not None:
-            anew[group.name] = reason
+            anew.setdefault(group.name, reason)
     for name, source in sources.items():
         readers = [group for group in groups if group.name not in problems and group.tables(name)]
         to_read = dict.fromkeys(table for group in readers if group.name in anew for table in group.tables(name))
         try:
-            bases.captured[name] = source.take_in(list(to_read), lease)
+            bases.captured.setdefault(name, Captured()).add(source.take_in(list(to_read), lease))
         except SourceError as error:
             problems |= {group.name: problem_of(error) for group in readers}
-    for group in groups:
-        # What was captured may tell more.
-        reason = anew.get(group.name) or (_anew(context, group) if group.name not in problems else None)
-        if reason is not None:
-            anew[group.name] = reason
+    # What was captured may tell more.
+    anew = {**_found_anew(context, groups, problems), **anew}
     going = [group for group in groups if group.name in anew and group.name not in problems]
     return {node.name: anew[group.name] for group in going for node in group.nodes}
+
+
+def _found_anew(context: Context, groups: Sequence[Group], problems: dict[str, Reason]) -> dict[str, Reason]:
+    """The base views that have to be filled, as far as can be told now, and why."""
+    found: dict[str, Reason] = {}
+    for group in groups:
+        try:
+            reason = None if group.name in problems else _anew(context, group)
+        except SourceError as error:
+            problems[group.name] = problem_of(error)
+            continue
+        if reason is not None:
+            found[group.name] = reason
+    return found
+
+
+def _fill(
+    groups: Sequence[Group],
+    problems: dict[str, Reason],
+    run: Callable[[RefreshPlan], RefreshReport],
+    filling: RefreshPlan,
+) -> None:
+    """Fill base views; one that cannot be filled is a problem of its own."""
+    if not filling.steps:
+        return
+    failed = {name: told.problem for name, told in run(filling).hidden.items() if told.problem}
+    for group in groups:
+        why = next((failed[node.name] for node in group.nodes if node.name in failed), None)
+        if why is not None:
+            problems[group.name] = Reason("SOURCE_FAILED", why)
 
 
 def _integrate(
@@ -259,21 +293,25 @@ def _integrate(
     lease: Lease,
     watch: Watcher,
     hold: ExitStack | None,
-) -> SourceError | None:
+) -> Reason | None:
     """Hold all sources, and have each base view take in what their logs hold up to there.
 
-    A base view that fails is a problem of its own. If a source loses its snapshot all have to begin anew: that error.
+    A base view that fails is a problem of its own. Why all have to begin anew, if they have: a source lost its
+    snapshot, or what was logged since the last look does not let a base view go on.
     """
     going = [group for group in groups if group.name not in problems]
-    with ExitStack() as own:
-        stack = hold or own
-        snapshots, places = bases.snapshots, {}
+    with ExitStack() as stack:
+        snapshots: dict[str, HeldSnapshot] = {}
+        places: dict[str, int] = {}
         for name, source in {k: v for group in going for k, v in _asked(context, group.node).items()}.items():
             readers = [group for group in going if group.tables(name)]
             try:
                 snapshots[name], places[name] = stack.enter_context(held(source, _read(context, readers, name), lease))
             except SourceError as error:
                 problems |= {group.name: problem_of(error) for group in readers}
+        anew = _found_anew(context, going, problems)
+        if anew:
+            return next(iter(anew.values()))
         versions = _versions(context, going, problems)
         layout.drop_integrations(context.root)
         folder = layout.integration_path(context.root, uuid.uuid4().hex)
@@ -288,7 +326,7 @@ def _integrate(
                 done = _integrated(context, integration, group)
             except SourceError as error:
                 if error.code == "SNAPSHOT_LOST":
-                    return error
+                    return problem_of(error)
                 problems[group.name] = problem_of(error)
             except Exception as error:
                 problems[group.name] = Reason("BASE_VIEW_FAILED", str(error).strip().splitlines()[0][:500])
@@ -304,6 +342,9 @@ def _integrate(
                 bases.states[node.name] = BaseState(
                     done.positions, delta=done.deltas[node.name], updates=done.updates, history=history
                 )
+        if hold is not None:
+            bases.snapshots.update(snapshots)
+            hold.enter_context(stack.pop_all())
     if not any(done.updates for done in bases.integrated.values()):
         layout.drop_integrations(context.root)
     return None
