@@ -40,10 +40,26 @@ class Followed:
 
     def define(self, view: str) -> None:
         info = self.source.inner.tables()[self.table]
-        known = {"location": info.location, "columns": info.columns, "key": info.key, "position": None}
-        self.catalog.leaves.put(self.source.name, self.table, **known)  # type: ignore[arg-type]
-        made = {"sql": "", "options": {}, "definition": None, "fingerprint": "", "columns": (), "location": view}
-        self.catalog.views.apply([AddView(view, kind="base", inputs=[self.leaf], **made)])  # type: ignore[arg-type]
+        self.catalog.leaves.put(
+            self.source.name,
+            self.table,
+            location=info.location,
+            columns=info.columns,
+            key=info.key,
+            position=None,
+        )
+        added = AddView(
+            view,
+            kind="base",
+            sql="",
+            options={},
+            definition=None,
+            fingerprint="",
+            columns=(),
+            inputs=[self.leaf],
+            location=view,
+        )
+        self.catalog.views.apply([added])
 
     def fill(self, view: str, *, capture: bool = True) -> None:
         """As a first fill, or another."""
