@@ -157,6 +157,18 @@ def test_a_source_that_fails_delays_its_views_alone(opened: Shop) -> None:
     opened.refreshed()
 
 
+def test_rows_that_lost_their_key_are_not_taken_for_a_set(opened: Shop) -> None:
+    opened.follow("returned", RETURNED)
+    opened.refreshed()
+    opened.sales.execute("ALTER TABLE returns DROP CONSTRAINT returns_pkey")
+    opened.sales.execute("INSERT INTO returns SELECT * FROM returns")
+    report = opened.warehouse.refresh()
+    assert "SOURCE_SCHEMA_CHANGED" in str(report.views["returned"].problem)
+    opened.sales.execute("DELETE FROM returns a USING returns b WHERE a.ctid > b.ctid AND a.id = b.id")
+    opened.sales.execute("ALTER TABLE returns ADD PRIMARY KEY (id)")
+    opened.refreshed()
+
+
 def test_what_is_lost_is_filled_anew_with_a_reason(opened: Shop) -> None:
     opened.follow("returned", RETURNED)
     opened.refreshed()

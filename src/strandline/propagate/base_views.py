@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from strandline.algebra.plan import scans
 from strandline.catalog import Json, Lease
 from strandline.errors import SourceError, StrandlineError
 from strandline.ingest.advance import problem_of
@@ -19,6 +20,7 @@ from strandline.ingest.capture import Captured
 from strandline.ingest.uncopied import UncopiedSource
 from strandline.integrate.advance import Integrated, Integration, held
 from strandline.integrate.base_views import algorithm_of, home_of
+from strandline.integrate.view import relation_of
 from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan, Step
 from strandline.propagate.progress import Event, Watcher, nobody
@@ -168,9 +170,24 @@ def _schema_problem(context: Context, node: Node) -> Reason | None:
             return Reason("SOURCE_TABLE_GONE", f"{leaf} does not exist any more; `strandline source check` says why")
         if info.problem is not None:
             return Reason("SOURCE_FAILED", f"[NO_REPLICA_IDENTITY] {leaf}: {info.problem}")
-        problem = schema_problem(node, leaf, info.columns)
+        problem = schema_problem(node, leaf, info.columns) or _key_problem(node, leaf, info.key)
         if problem is not None:
             return problem
+    return None
+
+
+def _key_problem(node: Node, leaf: str, now: Sequence[str]) -> Reason | None:
+    """Rows that are told apart by a key must have it still."""
+    assert node.block is not None
+    keys = [scan.key for scan in scans(node.block.body) if relation_of(scan) == leaf]
+    for key in keys:
+        if key and not (now and set(now) <= set(key)):
+            known = f"({', '.join(now)})" if now else "none"
+            text = (
+                f"the key of {leaf} was ({', '.join(key)}) and is {known} now; put it back, or redefine the views that "
+                "read it with CREATE OR REPLACE"
+            )
+            return Reason("SOURCE_SCHEMA_CHANGED", text)
     return None
 
 
@@ -329,7 +346,8 @@ def _integrate(
                     return problem_of(error)
                 problems[group.name] = problem_of(error)
             except Exception as error:
-                problems[group.name] = Reason("BASE_VIEW_FAILED", str(error).strip().splitlines()[0][:500])
+                told = str(error).strip() or type(error).__name__
+                problems[group.name] = Reason("BASE_VIEW_FAILED", told.splitlines()[0][:500])
             seconds = time.monotonic() - began
             if group.name in problems:
                 watch(Event("failed", "ask for", group.name, number, len(going), seconds, str(problems[group.name])))
