@@ -646,7 +646,7 @@ class Warehouse:
         hold: ExitStack | None = None,
     ) -> Advanced:
         """The first phase of a refresh, with the steps of its own that it may need."""
-        requested = [name for name in full if self._node(name).copied]
+        requested = [name for name in full if self._node(name).copied or self._node(name).base]
 
         def run(plan: RefreshPlan) -> RefreshReport:
             return self._run(plan, lease, watcher, None)
