@@ -157,6 +157,24 @@ def test_a_source_that_fails_delays_its_views_alone(opened: Shop) -> None:
     opened.refreshed()
 
 
+def test_odd_values_join_as_in_spark(opened: Shop) -> None:
+    """Arrays, NaN, both zeros and NULL, in a self-join."""
+    opened.sales.execute("CREATE TABLE odd (id int PRIMARY KEY, tags int[], f float8)")
+    opened.sales.execute("ALTER TABLE odd REPLICA IDENTITY FULL")
+    opened.sales.execute("INSERT INTO odd VALUES (1, '{1,NULL}', 'NaN'), (2, '{}', 0), (3, NULL, NULL)")
+    opened.warehouse.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT a.id, a.tags, b.id AS other FROM sales.odd a JOIN sales.odd b ON a.f = b.f"
+    )
+    opened.sales.execute("INSERT INTO odd VALUES (4, '{4}', 'NaN'), (5, '{5,6}', '-0'), (6, '{}', NULL)")
+    opened.sales.execute("UPDATE odd SET tags = '{7}' WHERE id = 1")
+    assert opened.warehouse.refresh().ok
+    pairs = [(1, [7], 1), (1, [7], 4), (4, [4], 1), (4, [4], 4), (2, [], 2), (2, [], 5), (5, [5, 6], 2), (5, [5, 6], 5)]
+    assert sorted(opened.shown("v")) == sorted(pairs)
+    opened.sales.execute("DELETE FROM odd WHERE id IN (1, 5)")
+    assert opened.warehouse.verify("v").ok
+    assert sorted(opened.shown("v")) == [(2, [], 2), (4, [4], 4)]
+
+
 def test_rows_that_lost_their_key_are_not_taken_for_a_set(opened: Shop) -> None:
     opened.follow("returned", RETURNED)
     opened.refreshed()
