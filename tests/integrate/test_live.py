@@ -162,9 +162,8 @@ def test_odd_values_join_as_in_spark(opened: Shop) -> None:
     opened.sales.execute("CREATE TABLE odd (id int PRIMARY KEY, tags int[], f float8)")
     opened.sales.execute("ALTER TABLE odd REPLICA IDENTITY FULL")
     opened.sales.execute("INSERT INTO odd VALUES (1, '{1,NULL}', 'NaN'), (2, '{}', 0), (3, NULL, NULL)")
-    opened.warehouse.sql(
-        "CREATE MATERIALIZED VIEW v AS SELECT a.id, a.tags, b.id AS other FROM sales.odd a JOIN sales.odd b ON a.f = b.f"
-    )
+    query = "SELECT a.id, a.tags, b.id AS other FROM sales.odd a JOIN sales.odd b ON a.f = b.f"
+    opened.warehouse.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
     opened.sales.execute("INSERT INTO odd VALUES (4, '{4}', 'NaN'), (5, '{5,6}', '-0'), (6, '{}', NULL)")
     opened.sales.execute("UPDATE odd SET tags = '{7}' WHERE id = 1")
     assert opened.warehouse.refresh().ok
