@@ -83,7 +83,7 @@ $(MADE): | prerequisites
 
 $(INSTALLED): pyproject.toml requirements/dev.txt $(MADE)
 	@echo "installing packages from requirements/dev.txt ..."
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements/dev.txt
 	@echo "installing strandline from this folder ..."
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import capture, copy, differential, noop, refresh, whips
+from bench import capture, choice, copy, differential, integrate, noop, refresh, whips
 
 BENCHMARKS = {
     "refresh": refresh.run,
@@ -15,7 +15,9 @@ BENCHMARKS = {
     "capture": capture.run,
     "copy": copy.run,
     "differential": differential.run,
+    "integrate": integrate.run,
     "whips": whips.run,
+    "choice": choice.run,
 }
 
 if __name__ == "__main__":

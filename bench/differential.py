@@ -2,10 +2,12 @@
 hash of each row.
 
 Sizes come from the environment: ROWS (default 10,000,000, of 10 columns), CHANGED (percent, default 0.5), MOVED (how
-far rows are moved on average, in rows; default 0), REPEATS (default 2), ALGORITHMS (names, default all). The generator
-is that of the paper's Table 2.3: the new snapshot is a copy of the old one in which each row is swapped with one 0 to
-2 * MOVED places on; then rows are updated. ``kept`` is a second run, for which the old snapshot was kept by the first.
-*Extra messages* are reports beyond the known minimum, before Window's second pass takes them out.
+far rows are moved on average, in rows; default 0), REPEATS (default 2), ALGORITHMS (names in their order, default all).
+The generator is that of the paper's Table 2.3: the new snapshot is a copy of the old one in which each row is swapped
+with one 0 to 2 * MOVED places on; then rows are updated. ``kept`` is a second run, for which the old snapshot was kept
+by the first.
+*Extra messages* are reports beyond the known minimum, before Window's second pass takes them out. *CPU* is that of this
+process and of Spark: on a machine that others use too, it says more than the time.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
@@ -41,7 +46,7 @@ def run() -> None:
     moved = int(os.environ.get("MOVED", 0))
     repeats = int(os.environ.get("REPEATS", 2))
     wanted = os.environ.get("ALGORITHMS", " ".join(ALGORITHMS)).split()
-    algorithms = [algorithm for algorithm in ALGORITHMS if algorithm in wanted]
+    algorithms = sorted(set(ALGORITHMS) & set(wanted), key=wanted.index)
     engine = Engine(settings={"spark.driver.memory": "5g", "spark.sql.shuffle.partitions": "8"})
     with tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder:
         known, distance = generate(Path(folder), rows, changed, moved)
@@ -102,10 +107,11 @@ def _measure(
     engine: Engine, folder: Path, algorithms: list[Algorithm], repeats: int, known: int
 ) -> dict[str, dict[str, Any]]:
     old, new = snapshot(str(folder / "old")), snapshot(str(folder / "new"))
-    measured: dict[str, dict[str, Any]] = {"floor": {"seconds": []}}
+    measured: dict[str, dict[str, Any]] = {"floor": {"seconds": [], "cpu": []}}
     _floor(engine, old, new)
     for _ in range(repeats):
-        measured["floor"]["seconds"].append(_floor(engine, old, new))
+        with _timed(measured["floor"]):
+            _floor(engine, old, new)
         for algorithm in algorithms:
             _note(measured, algorithm, engine, old, new, algorithm, None, known)
             if algorithm != "window":
@@ -127,37 +133,52 @@ def _note(
     known: int,
 ) -> None:
     """Run one comparison; a *kept* one goes back from the new snapshot to the old one."""
-    began = time.perf_counter()
-    found = compare(engine, old, new, key=["id"], algorithm=algorithm, kept=kept)
-    seconds = time.perf_counter() - began
+    entry = measured.setdefault(name, {"seconds": [], "cpu": []})
+    with _timed(entry):
+        found = compare(engine, old, new, key=["id"], algorithm=algorithm, kept=kept)
     assert (found.counts.updated, found.counts.total) == (known, known), found.counts
-    entry = measured.setdefault(name, {"seconds": []})
-    entry["seconds"].append(seconds)
     entry["bytes_read"] = found.bytes_read
     entry["kept_bytes"] = None if found.kept is None else found.kept.bytes
     entry["extra_messages"] = 2 * found.useless_pairs
-    print(f"  {name}: {seconds:.1f} s", flush=True)
+    print(f"  {name}: {entry['seconds'][-1]:.1f} s, CPU {entry['cpu'][-1]:.1f} s", flush=True)
     found.close()
 
 
-def _floor(engine: Engine, old: Snapshot, new: Snapshot) -> float:
+@contextmanager
+def _timed(entry: dict[str, Any]) -> Iterator[None]:
+    """Notes what is done within: time, and CPU of this process and its children."""
+    began, used = time.perf_counter(), _cpu()
+    yield
+    entry["seconds"].append(time.perf_counter() - began)
+    entry["cpu"].append(_cpu() - used)
+
+
+def _cpu() -> float:
+    own = psutil.Process()
+    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    return float(sum(spent.user + spent.system for spent in times))
+
+
+def _floor(engine: Engine, old: Snapshot, new: Snapshot) -> None:
     """Spark reads both snapshots once, and hashes each row."""
-    began = time.perf_counter()
     for side in (old, new):
         rows = engine.worker.read.parquet(*(side.files or ()))
         rows.selectExpr("xxhash64(*) AS h").selectExpr("bit_xor(h)").collect()
-    return time.perf_counter() - began
 
 
 def _print(found: dict[str, dict[str, Any]], rows: int, changed: float, distance: float) -> None:
     table = Table(title=f"{rows:,} rows, {100 * changed} % updated, distance {distance:.3f}; medians, seconds")
-    for column in ("algorithm", "seconds", "times the floor", "MB read", "MB kept", "extra messages"):
+    titles = ("algorithm", "seconds", "times the floor", "CPU", "times its CPU", "MB read", "MB kept", "extra messages")
+    for column in titles:
         table.add_column(column, justify="left" if column == "algorithm" else "right")
-    floor = statistics.median(found["floor"]["seconds"])
+    floor = {measure: statistics.median(found["floor"][measure]) for measure in ("seconds", "cpu")}
     for name, entry in found.items():
-        seconds = statistics.median(entry["seconds"])
+        times = []
+        for measure, least in floor.items():
+            spent = statistics.median(entry[measure])
+            times += [f"{spent:.1f}", f"{spent / least:.2f}"]
         sizes = [entry.get(field) for field in ("bytes_read", "kept_bytes")]
         shown = ["" if size is None else f"{size / 1e6:,.0f}" for size in sizes]
         extra = "" if name == "floor" else f"{entry['extra_messages']:,}"
-        table.add_row(name, f"{seconds:.1f}", f"{seconds / floor:.2f}", *shown, extra)
-    Console().print(table)
+        table.add_row(name, *times, *shown, extra)
+    Console(width=120).print(table)

@@ -10,11 +10,13 @@ from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from psycopg import sql
 
 from strandline.algebra.bag import SignedBag, canonical
 from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.engine.session import Engine
+from strandline.project.folder import Project
 
 _NUMBERS = count(1)
 
@@ -29,15 +31,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in _LONG)
 
 
+LITTLE_DATA = {
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.ui.explainMode": "simple",
+}
+"""A session for a few rows: compiling, by Java and by Spark, costs more than it saves. Steps that are not over little
+data set these settings as they need them."""
+
+
+def new_project(folder: Path) -> None:
+    """Make a project in *folder* that starts such a session where it is not given one: in a process of its own."""
+    Project.create(folder)
+    with (folder / "strandline.yml").open("a", encoding="utf-8") as file:
+        yaml.safe_dump({"spark": {"settings": LITTLE_DATA}}, file)
+
+
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """The one Spark session of the test process; it starts when it is first used."""
-    engine = Engine(
-        settings={
-            "spark.driver.memory": "2g",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
-        }
-    )
+    engine = Engine(settings=LITTLE_DATA)
     yield engine
     engine.close()
 

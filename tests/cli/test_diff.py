@@ -54,8 +54,8 @@ def test_differences_are_shown(dumps: tuple[Path, Path], invoke: Invoke) -> None
     assert shown.exit_code == 0
     lines = [line.split() for line in shown.stdout.splitlines()]
     assert lines[0] == ["id", "name", "amount"]
-    assert [line for line in lines if line[0] in "+-"] == [["-", "2", "bob", "2.50"], ["+", "5", "eve", "5.50"]]
-    assert [line for line in lines if line[0] in "<>"] == [["<", "3", "3.50"], [">", "3", "cyd", "3.50"]]
+    assert [line for line in lines if line[0] in "+-"] == [["-", "2", "bob", "2.5"], ["+", "5", "eve", "5.5"]]
+    assert [line for line in lines if line[0] in "<>"] == [["<", "3", "NULL", "3.5"], [">", "3", "cyd", "3.5"]]
     assert "1 inserted, 1 deleted, 1 updated; 4 rows before, 4 after." in shown.stdout
     assert "Compared with window:" in shown.stdout
 
@@ -197,6 +197,25 @@ def test_bad_usage_ends_with_status_2(
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     assert invoke("diff", *arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_files_of_one_snapshot_have_the_same_columns(tmp_path: Path, invoke: Invoke, suffix: str) -> None:
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    for number, names in enumerate((("id", "name"), ("id", "label"))):
+        if suffix == "csv":
+            csv(folder / f"{number}.csv", ",".join(names), "1,ann")
+        else:
+            pq.write_table(pa.table([[number], ["ann"]], names=names), folder / f"{number}.parquet")
+    failed = invoke("diff", folder, folder, "--key", "id")
+    assert (failed.exit_code, failed.stderr[:18]) == (1, "[SNAPSHOT_FORMAT] ")
+    assert f"1.{suffix} has the columns id" in failed.stderr and "label" in failed.stderr
+
+
+def test_what_is_kept_is_said(dumps: tuple[Path, Path], tmp_path: Path, invoke: Invoke) -> None:
+    shown = invoke("diff", *dumps, "--key", "id", "--algorithm", "window", "--keep", tmp_path / "kept")
+    assert f"Nothing is kept in {tmp_path / 'kept'}: window keeps nothing" in shown.stdout
 
 
 @pytest.mark.spark

@@ -34,14 +34,6 @@ from strandline.warehouse import Warehouse
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
-LITTLE_DATA = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-}
-"""What the demonstration sets in a session of its own."""
-
 SIZES = Sizes(customers=100, products=40, orders=400)
 
 SHORTER = (Pulses(2), *SCRIPT[-2:])
@@ -62,10 +54,7 @@ class Kept:
 @pytest.fixture(scope="module")
 def opened(engine: Engine) -> Opened:
     """Opens a project with the session of the test process."""
-    spark = engine.spark.newSession()
-    for name, value in LITTLE_DATA.items():
-        spark.conf.set(name, value)
-    return lambda project: Warehouse.open(project, spark=spark)
+    return lambda project: Warehouse.open(project, spark=engine.spark)
 
 
 @pytest.fixture(scope="module")

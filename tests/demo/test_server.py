@@ -108,10 +108,12 @@ def test_without_its_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from strandline.demo.server import PostgresServer
 
+# Whoever runs the tests in the background may have switched it off.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 server = PostgresServer.start(Path(sys.argv[1]))
 print((server.data / "postmaster.pid").read_text().split()[0], flush=True)
 if sys.argv[2] != "end":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,11 @@ SCHEMA = pa.schema(
         "weight": pa.float64(),
         "text": pa.string(),
         "tags": pa.list_(pa.int32()),
+        "pairs": pa.list_(pa.list_(pa.int32())),
+        "marks": pa.map_(pa.string(), pa.struct({"at": pa.timestamp("us", "UTC"), "w": pa.float64()})),
     }
 )
+MOMENT = datetime(2026, 11, 15, 12, tzinfo=UTC)
 KEY = ("id", "part")
 Row = dict[str, Any]
 
@@ -34,7 +38,15 @@ def values(chance: random.Random) -> Row:
         "weight": chance.choice([None, 0.0, -0.0, 1.5, float("nan")]),
         "text": chance.choice([None, "", "a", "b"]),
         "tags": chance.choice([None, [], [1], [None], [1, 2]]),
+        "pairs": chance.choice([None, [], [[1, 2], [3, 4]], [[3, 4], [1, 2]], [[1, 2], None]]),
+        "marks": chance.choice([None, [], [("a", None)], marks(0, 0.0), marks(0, -0.0)[::-1], marks(1, 0.0)]),
     }
+
+
+def marks(microseconds: int, weight: float) -> list[tuple[str, Row]]:
+    """A map; one with its entries in another order, or with another zero, is equal."""
+    moment = MOMENT + timedelta(microseconds=microseconds)
+    return [("a", {"at": moment, "w": weight}), ("b", {"at": None, "w": 1.5})]
 
 
 def random_set(chance: random.Random, rows: int, *, nulls: bool = True) -> tuple[list[Row], list[Row]]:

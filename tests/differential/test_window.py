@@ -144,3 +144,20 @@ found.close()
     most, updated = map(int, done.stdout.split())
     assert updated == rows // 200
     assert most <= bound, f"{most / (1 << 20):.1f} MB"
+
+
+def test_the_order_of_a_list_counts_and_that_of_a_map_does_not(folder: Path) -> None:
+    row = {"part": "p", "number": 1}
+    old, new = (
+        [
+            {**row, "id": 1, "pairs": pairs},
+            {**row, "id": 2, "marks": marks},
+        ]
+        for pairs, marks in (
+            ([[1, 2], [3, 4]], [("a", {"w": 0.0}), ("b", None)]),
+            ([[3, 4], [1, 2]], [("b", None), ("a", {"w": -0.0})]),
+        )
+    )
+    assert run(folder, old, new, 4, None).counts.updated == 1
+    assert {change["id"] for change in reported(folder)} == {1}
+    assert run(folder, old, new, 4, None, bag=True).counts.total == 1

@@ -1,14 +1,8 @@
-"""DataFrames and the SQL that is made of them, in a process of its own: ``frames.py spark|sail FOLDER``.
-
-Prints what it saw as one line of JSON.
-"""
+"""DataFrames of a Connect server and the SQL that is made of them."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +16,9 @@ from strandline.sql.references import replaced
 from tests.conftest import bag
 from tests.docs.markdown import ROOT, blocks
 from tests.docs.tour import carry_out
-from tests.engines.remote_warehouse import sail, spark
+from tests.engines.remote_warehouse import assert_verified
 from tests.engines.transformations import TRANSFORMATIONS
-from tests.warehouse.shop import Shop, assert_verified
+from tests.warehouse.shop import Shop
 
 VIEWS = {
     "spark": [
@@ -42,13 +36,11 @@ VIEWS = {
 }
 
 
-def main(server: str, folder: Path) -> dict[str, Any]:
+def seen(server: str, session: Any, folder: Path) -> dict[str, Any]:
+    """How each DataFrame compares with its SQL, and by which strategies views made of them are refreshed."""
     shop = Shop(folder / "lakes")
     shop.create()
-    with (
-        (spark if server == "spark" else sail)() as session,
-        Warehouse.open(folder / "project", spark=session) as warehouse,
-    ):
+    with Warehouse.open(folder / "project", spark=session) as warehouse:
         shop.declare(warehouse)
         names = [name for name in TRANSFORMATIONS if server == "spark" or name != "grouping_sets"]
         compared = {name: same_rows(warehouse, shop, session, name) for name in names}
@@ -104,15 +96,3 @@ def maintained(warehouse: Warehouse, shop: Shop, names: list[str]) -> dict[str, 
             strategies.setdefault(name, set()).add(view.strategy)
     assert_verified(warehouse)
     return {name: sorted(found) for name, found in strategies.items()}
-
-
-if __name__ == "__main__":
-    status = 1
-    try:
-        print(json.dumps(main(sys.argv[1], Path(sys.argv[2]))), flush=True)
-        status = 0
-    except Exception:
-        traceback.print_exc()
-    finally:
-        # A Connect client waits long for a server that has stopped.
-        os._exit(status)

@@ -1,22 +1,12 @@
-"""A warehouse through Spark Connect, in a process of its own: ``remote_warehouse.py spark|sail FOLDER``.
-
-Prints what it saw as one line of JSON.
-"""
+"""A warehouse through Spark Connect: views that are refreshed, and a foreign write that is undone."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import sys
-import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from strandline import Warehouse
-from strandline.engine.jars import jar_paths
-from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
+from tests.warehouse.shop import VIEWS, Shop, create_views
 
 SOME_VIEWS = {
     "big_orders": VIEWS["big_orders"],
@@ -27,66 +17,33 @@ SOME_VIEWS = {
 }
 
 
-@contextlib.contextmanager
-def sail() -> Iterator[Any]:
-    from pysail.spark import SparkConnectServer
-    from pyspark.sql import SparkSession
-
-    server = SparkConnectServer(port=0)
-    server.start(background=True)
-    try:
-        yield SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
-    finally:
-        server.stop()
-
-
-@contextlib.contextmanager
-def spark() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.remote("local[2]").config("spark.jars", ",".join(jar_paths()))
-    for name, value in {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "3",
-        "spark.driver.memory": "2g",
-    }.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
-def main(server: str, folder: Path) -> dict[str, Any]:
+def seen(server: str, session: Any, folder: Path) -> dict[str, Any]:
+    """Views over the shop through three changes; what the engine is called and what it did."""
     shop = Shop(folder / "lakes")
     shop.create()
-    with (spark if server == "spark" else sail)() as session:
-        before = session.conf.get("spark.sql.shuffle.partitions", None) if server == "spark" else None
-        with Warehouse.open(folder / "project", spark=session) as warehouse:
-            shop.declare(warehouse)
-            create_views(warehouse, SOME_VIEWS)
-            strategies = set()
-            for change in (shop.place_orders, shop.cancel, shop.reprice):
-                change()
-                report = warehouse.refresh()
-                assert report.ok, {name: view.problem for name, view in report.views.items()}
-                strategies |= {view.strategy for view in report.views.values()}
-            strategies |= {view.strategy for view in warehouse.refresh().views.values()}
-            assert_verified(warehouse)
-            recovered = undo_foreign_write(warehouse, shop)
-            engine = warehouse._engine.capabilities.engine
-        kept = before == session.conf.get("spark.sql.shuffle.partitions", None) if server == "spark" else True
-    return {
-        "engine": engine,
-        "verified": True,
-        "recovered": recovered,
-        "strategies": sorted(strategies),
-        "settings_kept": kept,
-    }
+    before = _partitions(server, session)
+    with Warehouse.open(folder / "project", spark=session) as warehouse:
+        shop.declare(warehouse)
+        create_views(warehouse, SOME_VIEWS)
+        strategies = set()
+        for change in (shop.place_orders, shop.cancel, shop.reprice):
+            change()
+            report = warehouse.refresh()
+            assert report.ok, {name: view.problem for name, view in report.views.items()}
+            strategies |= {view.strategy for view in report.views.values()}
+        strategies |= {view.strategy for view in warehouse.refresh().views.values()}
+        assert_verified(warehouse)
+        return {
+            "engine": warehouse._engine.capabilities.engine,
+            "recovered": undo_foreign_write(warehouse, shop),
+            "strategies": sorted(strategies),
+            "settings_kept": before == _partitions(server, session),
+        }
+
+
+def _partitions(server: str, session: Any) -> str | None:
+    """A setting that our own session changes; Sail does not have it."""
+    return str(session.conf.get("spark.sql.shuffle.partitions")) if server == "spark" else None
 
 
 def undo_foreign_write(warehouse: Warehouse, shop: Shop) -> bool:
@@ -99,13 +56,13 @@ def undo_foreign_write(warehouse: Warehouse, shop: Shop) -> bool:
     return True
 
 
-if __name__ == "__main__":
-    status = 1
-    try:
-        print(json.dumps(main(sys.argv[1], Path(sys.argv[2]))), flush=True)
-        status = 0
-    except Exception:
-        traceback.print_exc()
-    finally:
-        # A Connect client waits long for a server that has stopped.
-        os._exit(status)
+def assert_verified(warehouse: Warehouse) -> None:
+    """Every view equals its recomputation, as ``verify`` compares them."""
+    for name in warehouse.views():
+        outcome = warehouse.verify(name)
+        assert outcome.ok, (
+            name,
+            outcome.to_dict(),
+            [tuple(r) for r in outcome.missing.limit(5).collect()],
+            [tuple(r) for r in outcome.extra.limit(5).collect()],
+        )

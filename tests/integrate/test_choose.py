@@ -7,6 +7,8 @@ import pytest
 from strandline.errors import IntegrateError
 from strandline.integrate.algorithms import ALGORITHMS
 from strandline.integrate.choose import SourceFacts, choose, quiet_after
+from strandline.integrate.natural_join import natural_join
+from strandline.integrate.partition import connected
 from strandline.sql.statements import Consistency
 
 SLOW = SourceFacts("shop", updates_per_second=1, latency=0.01, relations=3)
@@ -45,6 +47,23 @@ def test_one_source(level: Consistency, source: SourceFacts, keys: bool, algorit
 )
 def test_several_sources(level: Consistency, rates: tuple[float, ...], keys: bool, algorithm: str) -> None:
     assert choose(level, sources(*rates), keys=keys).algorithm == algorithm
+
+
+def test_groups_join_where_it_is_known_what_joins() -> None:
+    relations = {"r0": "AB", "r1": "BC", "r2": "CD", "r3": "DE"}
+    homes = {"r0": "s0", "r1": "s1", "r2": "s2", "r3": "s3"}
+    view = natural_join(relations, list(relations.items()), "A", (), {}, homes)
+    rates = sources(10, 1, 1, 10)
+    assert choose("COMPLETE", rates, keys=False).groups == (("s0", "s3"), ("s1", "s2"))
+    assert choose("COMPLETE", rates, keys=False, view=view).groups == (("s0", "s1"), ("s2", "s3"))
+
+
+def test_sources_that_join_with_one_in_the_middle_only_are_not_grouped_without_it() -> None:
+    relations = {"r0": "AX", "r1": "BY", "r2": "CZ", "r3": "XYZ"}
+    homes = {"r0": "s0", "r1": "s1", "r2": "s2", "r3": "s3"}
+    view = natural_join(relations, list(relations.items()), "A", (), {}, homes)
+    found = choose("COMPLETE", sources(10, 10, 10, 10), keys=False, view=view)
+    assert connected(view, found.groups)
 
 
 def test_what_is_chosen_exists_and_promises_what_is_wanted() -> None:

@@ -1,17 +1,9 @@
-"""The cost formulas give the numbers of the cost studies, and a run on fitting data counts what they say."""
+"""The cost formulas give the numbers of the cost studies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from random import Random
-
 import pytest
 
-from strandline.algebra.bag import Row, SignedBag
-from strandline.algebra.plan import At, Output, Scan, scans
-from strandline.algebra.scalar import Call, Col, Lit, equality
-from strandline.algebra.schema import Column
-from strandline.integrate.algorithms import Options, create
 from strandline.integrate.costs import (
     Parameters,
     all_scanned_reads_eca_best,
@@ -34,10 +26,6 @@ from strandline.integrate.costs import (
     scanned_reads_eca_worst,
     scanned_reads_rv,
 )
-from strandline.integrate.memory import Sent
-from strandline.integrate.network import Network
-from strandline.integrate.schedules import run_all_first, run_at_random, run_in_turn
-from strandline.integrate.view import View
 
 DEFAULT = Parameters()
 
@@ -190,89 +178,3 @@ def test_small_relations_are_better_recomputed() -> None:
 
     assert rv_less_eca(3, bytes_eca_best(DEFAULT, 3)) == 0
     assert rv_less_eca(3.75, bytes_eca_worst(DEFAULT, 3, pairs=3)) == 0
-
-
-# Data on which what a run counts is what the formulas say: every pair of updates joins, and J stays as it is.
-
-BLOCK = 12
-
-
-def example_6() -> View:
-    def scan(name: str, *fields: str) -> Scan:
-        return Scan(At(name), name, tuple(Column(field, "bigint") for field in fields))
-
-    scans = (scan("r1", "W", "X"), scan("r2", "X", "Y", "N"), scan("r3", "Y", "Z"))
-    total = Call("+", (Col("r1.W"), Col("r3.Z")))
-    even = Call("=", (Call("%", (total, Lit(2))), Lit(0)))
-    joins = (equality("r1.X", "r2.X"), equality("r2.Y", "r3.Y"))
-    outputs = tuple(Output(Column(name, "bigint"), Col(name)) for name in ("r1.W", "r3.Z"))
-    return View(scans, (*joins, even), outputs, ("s", "s", "s"))
-
-
-def relations() -> dict[str, SignedBag]:
-    rows: dict[str, list[Row]] = {"r1": [], "r2": [], "r3": []}
-    for g in range(25):
-        rows["r1"] += [(w, g) for w in (10, 11, 12, 13)]
-        rows["r2"] += [(g, g, n) for n in range(4)]
-        rows["r3"] += [(g, z) for z in (20, 21, 22, 23)]
-    return {name: SignedBag.of(found) for name, found in rows.items()}
-
-
-def updates(count: int) -> list[dict[str, SignedBag]]:
-    found: list[dict[str, SignedBag]] = []
-    for b in range(count // BLOCK):
-        for q in (0, 1):
-            n = 100 + 2 * b + q
-            for name, row in (("r1", (n, 0)), ("r2", (0, 0, n)), ("r3", (0, n + 100))):
-                found += [{name: SignedBag([(row, 1)])}, {name: SignedBag([(row, -1)])}]
-    return found
-
-
-class Recording(Network):
-    """A network that remembers the terms that were sent."""
-
-    def _send(self, sent: Sequence[Sent]) -> None:
-        self.sent = [*getattr(self, "sent", []), *(term for each in sent for term in each.query.terms)]
-        super()._send(sent)
-
-
-def network(name: str, count: int, **options: int) -> Recording:
-    return Recording(create(name, example_6(), options=Options(**options)), relations(), {"s": updates(count)})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("count", "worst", "terms", "best"), [(12, 768, 60, 384), (24, 2304, 216, 768)])
-def test_a_run_of_eca_counts_what_the_formulas_say(count: int, worst: int, terms: int, best: int) -> None:
-    at_once, in_turn = network("eca", count), network("eca", count)
-    run_all_first(at_once)
-    run_in_turn(in_turn)
-    pairs = differing_pairs((count // 3,) * 3)
-    assert at_once.traffic.rows * DEFAULT.width == worst == bytes_eca_worst(DEFAULT, count, pairs)
-    assert at_once.traffic.terms == terms == count + pairs
-    assert in_turn.traffic.rows * DEFAULT.width == best == bytes_eca_best(DEFAULT, count)
-    assert at_once.traffic.messages == in_turn.traffic.messages == messages_eca(count)
-
-
-@pytest.mark.parametrize("count", [12, 24])
-def test_the_terms_of_a_run_read_as_many_blocks_as_the_formulas_say(count: int) -> None:
-    run = network("eca", count)
-    run_all_first(run)
-    relations_read = [[scan.operand for scan in scans(term.plan) if isinstance(scan.operand, At)] for term in run.sent]
-    own = [read for read in relations_read if len(read) == 2]
-    compensating = [read for read in relations_read if len(read) == 1]
-    by_update = (count // 3,) * 3
-    scanned = len(own) * DEFAULT.blocks * DEFAULT.double_blocks + len(compensating) * DEFAULT.blocks
-    assert scanned == scanned_reads_eca_worst(DEFAULT, count, differing_pairs(by_update))
-    # By the relation that was updated, which is the one not read: 1 + J, 2 and 2J blocks.
-    reads = {"r1": 1 + DEFAULT.fanout, "r2": 2, "r3": 2 * DEFAULT.fanout}
-    updated = [({"r1", "r2", "r3"} - {operand.relation for operand in read}).pop() for read in own]
-    assert sum(reads[name] for name in updated) + len(compensating) == indexed_reads_eca_exact(DEFAULT, by_update)
-
-
-def test_a_run_of_rv_counts_what_the_formulas_say() -> None:
-    once = network("rv", 12, every=12)
-    run_all_first(once)
-    assert once.traffic.rows * DEFAULT.width == bytes_rv(DEFAULT, 1) == 3200
-    assert once.traffic.messages == messages_rv(12, 12)
-    some = network("rv", 12, every=5)
-    run_at_random(some, Random(1))
-    assert some.traffic.messages == messages_rv(12, 5)

@@ -50,7 +50,7 @@ def test_every_algorithm_follows_its_sources(opened: Shop) -> None:
 
 
 def test_views_above_follow_and_verify_compares_with_the_sources(opened: Shop) -> None:
-    opened.sales.execute("INSERT INTO orders SELECT i, 99, 0, 1, '' FROM generate_series(1000, 5000) AS i")
+    opened.crm.execute("INSERT INTO customers SELECT i, 'many', 'far' FROM generate_series(1000, 5000) AS i")
     opened.follow("joined")
     opened.warehouse.sql(f"CREATE MATERIALIZED VIEW totals WITH NO DATA AS {TOTALS}")
     opened.refreshed()

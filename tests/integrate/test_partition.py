@@ -88,6 +88,12 @@ def test_the_equal_partition_is_taken_where_it_is_better_or_alone_connected() ->
     assert by_frequency(chain(*scattered), scattered, 2) == (("s0", "s1"), ("s2", "s3"))
 
 
+def test_sources_that_are_never_updated_count_alike() -> None:
+    never = dict.fromkeys(("s0", "s1", "s2", "s3"), 0.0)
+    assert by_frequency(chain(*never), never, 2) == (("s0", "s1"), ("s2", "s3"))
+    assert refresh_of((("s0", "s1", "s2"), ("s3",)), never) == 3
+
+
 def test_busy_groups_have_their_share_of_the_updates() -> None:
     rates = {"s0": 6.0, "s1": 1.0, "s2": 1.0, "s3": 4.0}
     assert busy((("s0",), ("s1", "s2"), ("s3",)), rates) == (0, 2)
@@ -139,10 +145,6 @@ def test_refresh_time_is_the_sum_over_the_queries() -> None:
     visits = [refresh_time.QueryTime(1.0, 1.0)] * refresh_time.sweep_queries(4)
     assert refresh_time.refresh(visits) == refresh_time.sweep(4)
     assert refresh_time.refresh([refresh_time.QueryTime(1.0, 2.0, 3.0, 4.0)]) == 10
-
-
-def test_all_levels_of_compensation_of_c_strobe() -> None:
-    assert refresh_time.c_strobe_queries(5, 2) == 1 + 2 + 4 + 8
 
 
 def test_parallel_groups_gain_where_updates_fall_into_different_ones() -> None:

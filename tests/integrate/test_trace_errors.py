@@ -55,6 +55,11 @@ def test_spaces_do_not_matter() -> None:
         ({"keys": {"r1": "Y"}}, "keys.r1 names Y; there are W, X"),
         ({"where": [["W", "like", 3]]}, "unknown operator 'like'"),
         ({"where": [["Q", "<", 3]]}, "where names Q"),
+        ({"where": [["W", ">", "Q"]]}, "where puts 'Q' and 1 in order"),
+        ({"where": [["X", ">", 1]], "updates": ['insert(r1,[1,"z"])']}, "where puts 'z' and 1 in order"),
+        ({"rels": {"r1": "WW", "r2": "XY"}}, "rels.r1 names an attribute twice"),
+        ({"frequencies": {"nobody": 3}}, "frequencies names nobody; there are source"),
+        ({"frequencies": {"source": -1}}, "frequencies.source: Input should be greater than or equal to 0"),
         ({"join": [["r1", "WXZ"]]}, "join names 3 attributes of r1, which has 2"),
         ({"id": ""}, "no algorithm is named"),
         (
@@ -104,6 +109,19 @@ def test_what_differs_from_what_a_trace_says_is_named() -> None:
     found = replay(parse_trace({**GOOD, "mv": ["()", "([9])"], "queries": {"1": "pi_W(r1)"}, "holds": []}))
     assert [difference.what for difference in found.differences] == ["mv", "holds", "queries.1"]
     assert str(found.differences[0]) == "mv: the trace says () ([9]), and it is () ([1])"
+
+
+def test_differences_come_in_the_order_of_the_updates() -> None:
+    said = {str(number): "pi_W(r1)" for number in (10, 9)}
+    updates = [f"insert(r2,[2,{number}])" for number in range(10)]
+    trace = {key: value for key, value in GOOD.items() if key != "events"}
+    found = replay(parse_trace({**trace, "updates": updates, "queries": said}))
+    assert [difference.what for difference in found.differences] == [f"queries.{n}" for n in range(1, 11)]
+
+
+def test_equality_compares_values_of_any_kind() -> None:
+    found = replay(parse_trace({**GOOD, "where": [["W", "=", "Q"]]}))
+    assert not found.verdict.witnesses
 
 
 def test_without_events_each_update_is_settled_before_the_next() -> None:

@@ -266,6 +266,39 @@ QUERIES: dict[str, tuple[Any, str]] = {
         CUSTOMERS.select("id", F.explode("tags").alias("tag")),
         "SELECT customers.id, explode(customers.tags) AS tag\nFROM shop.customers",
     ),
+    "rows of lists whose elements are not shown": (
+        CUSTOMERS.select("id", F.explode("tags").alias("tag")).select("id"),
+        """SELECT t1.id
+        FROM (
+        SELECT customers.id, explode(customers.tags) AS tag
+        FROM shop.customers
+        ) AS t1""",
+    ),
+    "rows of lists whose elements are shown twice": (
+        CUSTOMERS.select(F.call_function("explode", "tags").alias("tag")).select("tag", F.col("tag").alias("again")),
+        """SELECT t1.tag, t1.tag AS again
+        FROM (
+        SELECT explode(customers.tags) AS tag
+        FROM shop.customers
+        ) AS t1""",
+    ),
+    "a choice of groups by chance": (
+        ORDERS.groupBy("customer").count().filter(F.rand(1) < 0.5),
+        """SELECT orders.customer, count(1) AS count
+        FROM shop.orders
+        GROUP BY orders.customer
+        HAVING rand(1) < 0.5D""",
+    ),
+    "a choice of rows by chance, before a join": (
+        ORDERS.filter(F.rand(1) < 0.5).join(CUSTOMERS, ORDERS["customer"] == CUSTOMERS["id"]).select("region"),
+        """SELECT customers.region
+        FROM (
+        SELECT orders.id, orders.customer, orders.amount
+        FROM shop.orders
+        WHERE rand(1) < 0.5D
+        ) AS orders_1
+        JOIN shop.customers ON orders_1.customer = customers.id""",
+    ),
     "a generator with two columns": (
         CUSTOMERS.select("id", F.posexplode("tags").alias("place", "tag")).filter(F.col("place") > 0),
         """SELECT t1.id, t1.place, t1.tag

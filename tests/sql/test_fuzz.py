@@ -28,6 +28,23 @@ def test_exotic_syntax(text: str) -> None:
     assert taken(text, nothing_is_right)
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("SELECT k FROM l.r WHERE a = b = true = false", "incremental"),
+        ("SELECT r.k FROM l.r JOIN l.s ON r.k < s.k = true", "incremental"),
+        ("SELECT k FROM l.r WHERE a BETWEEN 1 AND 2 = true", "incremental"),
+        ("SELECT k, (SELECT max(st) FROM l.nest).a AS x FROM l.r", "incremental"),
+        ("SELECT x.a FROM (SELECT r.*, s.* FROM l.r JOIN l.s ON r.k = s.k) AS x", "incremental"),
+        ("WITH x AS (SELECT *, k FROM l.r) SELECT a, sum(b) AS b FROM x GROUP BY a", "incremental"),
+        ("SELECT r.k FROM l.r WHERE r.d >= (SELECT min(r.d) FROM l.s WHERE s.a = r.a)", "SUBQUERY"),
+        ("SELECT a, count(*) AS n FROM l.r GROUP BY GROUPING SETS ((a a), (a))", "CLAUSE"),
+    ],
+)
+def test_odd_statements_have_a_strategy_or_a_reason(text: str, outcome: str) -> None:
+    assert taken(text, guessed_columns) == outcome
+
+
 @pytest.mark.parametrize("text", ENORMOUS, ids=range(len(ENORMOUS)))
 def test_deep_wide_and_long_statements(text: str) -> None:
     assert taken(text, guessed_columns)

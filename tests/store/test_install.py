@@ -5,8 +5,9 @@ The tables of chapter 7 of WHIPS: rows with duplicates (section 7.3.1), counted 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -73,58 +74,83 @@ def _sql(value: object) -> str:
     return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
-def _table(tmp_path: Path, engine: Engine, query: str, rows: Rows = ROWS, key: str = "") -> Iterator[Table]:
-    source = MemorySource("m")
-    source.create("t", (Column("k", "bigint"), Column("s", "string")), [key] if key else [])
-    source.commit("t", rows)
-    with Warehouse.open(tmp_path / "project", spark=engine.spark) as warehouse:
-        warehouse.attach(source)
-        warehouse.sql(f"CREATE MATERIALIZED VIEW v {query}")
-        node = warehouse._node("v")
-        base = warehouse._catalog.versions.baseline(node.record.id)
-        assert isinstance(base, VersionRecord)
-        with engine.step("v", "test", small=True):
-            yield Table(engine, node, base.version, tmp_path)
-
-
-@pytest.fixture
-def rows(tmp_path: Path, engine: Engine) -> Iterator[Table]:
-    """A table of rows with duplicates and NULLs."""
-    yield from _table(tmp_path / "rows", engine, "AS SELECT k, s FROM m.t")
-
-
-@pytest.fixture
-def groups(tmp_path: Path, engine: Engine) -> Iterator[Table]:
-    """A table of groups: k, number of rows."""
-    yield from _table(tmp_path / "groups", engine, "AS SELECT k, count(*) AS n FROM m.t GROUP BY k")
-
-
-@pytest.fixture
-def counted(tmp_path: Path, engine: Engine) -> Iterator[Table]:
-    """The rows of the first table, each once with the number of its copies."""
-    count = "TBLPROPERTIES ('strandline.representation' = 'count')"
-    yield from _table(tmp_path / "counted", engine, f"{count} AS SELECT k, s FROM m.t")
-
-
-@pytest.fixture
-def keyed(tmp_path: Path, engine: Engine) -> Iterator[Table]:
-    """A table of rows that have a key."""
-    yield from _table(tmp_path / "keyed", engine, "AS SELECT k, s FROM m.t", [(1, "a"), (2, "b"), (3, None)], "k")
-
-
-@pytest.fixture
-def overall(tmp_path: Path, engine: Engine) -> Iterator[Table]:
-    """A global aggregate: number of rows, sum, number of summands."""
-    yield from _table(tmp_path / "overall", engine, "AS SELECT count(*) AS n, sum(k) AS k FROM m.t")
-
-
 FIGURE_7_4 = [(1, "a"), (1, "b"), (1, "a")]
+KEYED = [(1, "a"), (2, "b"), (3, None)]
+
+COUNTS = "TBLPROPERTIES ('strandline.representation' = 'count')"
+
+VIEWS = {
+    "rows": "AS SELECT k, s FROM m.t",
+    "groups": "AS SELECT k, count(*) AS n FROM m.t GROUP BY k",
+    "counted": f"{COUNTS} AS SELECT k, s FROM m.t",
+    "keyed": "AS SELECT k, s FROM m.keyed",
+    "overall": "AS SELECT count(*) AS n, sum(k) AS k FROM m.t",
+    "figure_7_4": "AS SELECT k, s FROM m.figure_7_4",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator[dict[str, Table]]:
+    """The tables of all views; a test has a copy of one."""
+    folder = tmp_path_factory.mktemp("install")
+    source = MemorySource("m")
+    for name, rows, key in (("t", ROWS, []), ("keyed", KEYED, ["k"]), ("figure_7_4", FIGURE_7_4, [])):
+        source.create(name, (Column("k", "bigint"), Column("s", "string")), key)
+        source.commit(name, rows)
+    with Warehouse.open(folder / "project", spark=engine.spark) as warehouse:
+        warehouse.attach(source)
+        for name, query in VIEWS.items():
+            warehouse.sql(f"CREATE MATERIALIZED VIEW v_{name} {query}")
+        yield {name: _table(warehouse, f"v_{name}") for name in VIEWS}
+
+
+def _table(warehouse: Warehouse, view: str) -> Table:
+    node = warehouse._node(view)
+    base = warehouse._catalog.versions.baseline(node.record.id)
+    assert isinstance(base, VersionRecord)
+    return Table(warehouse._engine, node, base.version, Path(node.path))
+
+
+def _copy(table: Table, folder: Path) -> Iterator[Table]:
+    path = shutil.copytree(table.node.path, folder / table.node.name)
+    with table.engine.step("v", "test", small=True):
+        yield Table(table.engine, replace(table.node, path=str(path)), table.baseline, folder)
 
 
 @pytest.fixture
-def figure_7_4(tmp_path: Path, engine: Engine) -> Iterator[Table]:
+def rows(tables: dict[str, Table], tmp_path: Path) -> Iterator[Table]:
+    """A table of rows with duplicates and NULLs."""
+    yield from _copy(tables["rows"], tmp_path)
+
+
+@pytest.fixture
+def groups(tables: dict[str, Table], tmp_path: Path) -> Iterator[Table]:
+    """A table of groups: k, number of rows."""
+    yield from _copy(tables["groups"], tmp_path)
+
+
+@pytest.fixture
+def counted(tables: dict[str, Table], tmp_path: Path) -> Iterator[Table]:
+    """The rows of the first table, each once with the number of its copies."""
+    yield from _copy(tables["counted"], tmp_path)
+
+
+@pytest.fixture
+def keyed(tables: dict[str, Table], tmp_path: Path) -> Iterator[Table]:
+    """A table of rows that have a key."""
+    yield from _copy(tables["keyed"], tmp_path)
+
+
+@pytest.fixture
+def overall(tables: dict[str, Table], tmp_path: Path) -> Iterator[Table]:
+    """A global aggregate: number of rows, sum, number of summands."""
+    yield from _copy(tables["overall"], tmp_path)
+
+
+@pytest.fixture
+def figure_7_4(tables: dict[str, Table], tmp_path: Path) -> Iterator[Table]:
     """The rows of Figure 7.4, but for columns that are the same in all copies."""
-    yield from _table(tmp_path / "rows", engine, "AS SELECT k, s FROM m.t", FIGURE_7_4)
+    yield from _copy(tables["figure_7_4"], tmp_path)
 
 
 @pytest.mark.parametrize("method", ["overwrite", "merge"])

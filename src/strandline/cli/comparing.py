@@ -128,7 +128,7 @@ def diff(
     if as_json:
         print_json({**found.to_dict(), "output": output})
     else:
-        _print(found, shown or [], output)
+        _print(found, shown or [], output, keep)
 
 
 def _split(names: Names) -> list[str]:
@@ -180,7 +180,7 @@ def _saying(as_json: bool) -> Iterator[Callable[[str], None]]:
         yield lambda text: typer.echo(text, err=True)
 
 
-def _print(found: Differential, rows: list[dict[str, Any]], output: str | None) -> None:
+def _print(found: Differential, rows: list[dict[str, Any]], output: str | None, keep: Path | None) -> None:
     counts = found.counts
     columns = found.columns
     for what, names in (("added", columns.added), ("dropped", columns.dropped)):
@@ -195,7 +195,7 @@ def _print(found: Differential, rows: list[dict[str, Any]], output: str | None) 
                 typer.echo(f"  {text[:200]}")
     if rows:
         marks = {"insert": "+", "delete": "-", "update_preimage": "<", "update_postimage": ">"}
-        shown = [(marks[row["_change_type"]], *(row[name] for name in columns.schema.names)) for row in rows]
+        shown = [(marks[row["_change_type"]], *(_value(row[name]) for name in columns.schema.names)) for row in rows]
         print_table(("", *columns.schema.names), shown)
         images = 2 * counts.updated if found.old_rows_known else counts.updated
         left = counts.inserted + counts.deleted + images - len(rows)
@@ -207,6 +207,28 @@ def _print(found: Differential, rows: list[dict[str, Any]], output: str | None) 
     )
     typer.echo(f"Compared with {found.algorithm}: {found.reason}.")
     if found.error:
-        typer.echo(f"Hashes were compared: a change was missed with a probability below {found.error:.1e}.")
-    read = f"{found.bytes_read / 1e6:,.1f} MB read in {found.seconds:.2f} s"
+        typer.echo(
+            f"Hashes of {found.bits} bits were compared: a change was missed with a probability below "
+            f"{found.error:.1e}; with one such comparison a day, one is to be expected in {1 / found.error:.1e} days."
+        )
+    read = f"{_size(found.bytes_read)} read in {found.seconds:.2f} s"
     typer.echo(f"{read}; the changes are in {output}." if output else f"{read}.")
+    if found.kept is not None:
+        typer.echo(f"The new snapshot is kept in {keep}: {_size(found.kept.bytes)}.")
+    elif keep is not None:
+        typer.echo(f"Nothing is kept in {keep}: {found.algorithm} keeps nothing here for the next run.")
+
+
+def _value(value: Any) -> str:
+    """A value of a row, such that different ones look different."""
+    if value is None:
+        return "NULL"
+    plain = isinstance(value, str) and value not in ("", "NULL") and value == value.strip()
+    return value if plain else repr(value) if isinstance(value, str) else str(value)
+
+
+def _size(size: float) -> str:
+    for unit, factor in (("MB", 1e6), ("KB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:,.1f} {unit}"
+    return f"{size:.0f} bytes"

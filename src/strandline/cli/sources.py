@@ -50,7 +50,8 @@ def check(
 ) -> None:
     """Check that sources are as they must be.
 
-    For what is not, the statement is printed that makes it so. Nothing is changed, and Spark is not started.
+    For what is not, the statement is printed that makes it so. Nothing is changed, and Spark is started for databases
+    behind JDBC only.
     """
     settings: Context = context.obj
     with reported(as_json=as_json):

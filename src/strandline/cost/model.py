@@ -1,7 +1,7 @@
 """The cost of bringing one view up to date, by changes or from scratch.
 
-The constants are fixed and rough: seconds on two cores with a warm session. They rank ways of doing the same thing;
-they predict no time.
+The constants are fixed and rough: seconds on two cores with a warm session, as ``python -m bench choice`` measured
+them (docs/decisions/0018). They rank ways of doing the same thing; they predict no time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ class Work:
     terms: int
     input_rows: int
     table_rows: int
+    looked_up_rows: int = 0
+    """Rows of relations that the terms read beside the delta, each as often as it stands in one."""
     recomputes_groups: bool = False
     partials: int = 0
     """Partial aggregates that the view stores; none if it does not group."""
@@ -54,12 +56,15 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True)
 class FixedCosts:
-    """Constants per job, per commit and per row."""
+    """Constants per job, per term, per commit, per MERGE and per row."""
 
-    job: float = 0.3
-    commit: float = 0.2
+    job: float = 0.15
+    term: float = 0.15
+    commit: float = 0.15
+    merge: float = 1.5
+    """However little it changes: looking up its bounds, finding the files to change, and writing are jobs each."""
     row_scanned: float = 0.4e-6
-    row_processed: float = 2e-6
+    row_processed: float = 1e-6
     row_written: float = 3e-6
     row_copied: float = 0.1e-6
     row_aggregated: float = 0.1e-6
@@ -80,31 +85,30 @@ class FixedCosts:
             found += work.delta_rows * 2 * work.partials * self.row_aggregated
         if work.partials:
             found += work.table_rows * self.row_scanned
-        return 2 * self.job + self._looked_up(work) + found + 2 * touched * self.row_written + self._installed(work)
+        return self._looked_up(work) + found + 2 * touched * self.row_written + self._installed(work)
 
     def absorbed(self, work: Work) -> float:
         """The table is read once, by the MERGE; a group of the summary delta is written once."""
         touched = _touched(work)
         summed = work.delta_rows * 2 * work.partials * self.row_aggregated
-        return self.job + self._looked_up(work) + summed + touched * self.row_written + self._merged(work)
+        return self._looked_up(work) + summed + touched * self.row_written + self._merged(work)
 
     def _looked_up(self, work: Work) -> float:
-        others = work.input_rows if work.terms > 1 or work.recomputes_groups else 0
-        return work.terms * (work.delta_rows * self.row_processed + others * self.row_scanned)
+        rows = work.delta_rows * self.row_processed + work.looked_up_rows * self.row_scanned
+        return work.terms * self.term + rows
 
     def _installed(self, work: Work) -> float:
         match work.install:
             case "append":
                 return self.commit + _touched(work) * self.row_written
             case "overwrite":
-                return self.commit + (work.table_rows + _touched(work)) * self.row_written
+                return self.job + self.commit + (work.table_rows + _touched(work)) * self.row_written
             case "merge":
                 return self._merged(work)
 
     def _merged(self, work: Work) -> float:
-        """A MERGE looks up its bounds, finds the files to change, and writes, each in jobs of its own."""
-        scanned = work.table_rows * self.row_scanned
-        return 4 * self.job + self.commit + scanned + 2 * _touched(work) * self.row_written
+        """All rows of the table are read for those to change, which are marked and written anew."""
+        return self.merge + work.table_rows * self.row_scanned + 2 * _touched(work) * self.row_written
 
     def as_rows(self, rows: int) -> float:
         """A hundredth of the rows comes and another goes, and a view above reads them all."""
@@ -130,12 +134,28 @@ class FixedCosts:
 
     def full(self, work: Work) -> float:
         """Every input row is processed, every row of the result written."""
-        return 2 * self.job + self.commit + work.input_rows * self.row_processed + work.table_rows * self.row_written
+        processed = work.input_rows * (self.row_processed + work.partials * self.row_aggregated)
+        return self.job + self.commit + processed + work.table_rows * self.row_written
 
 
 def _touched(work: Work) -> int:
     """Rows of the table that change: of groups no more than there are, or come."""
     return min(work.delta_rows, max(work.table_rows, 1)) if work.partials else work.delta_rows
+
+
+MARGIN = 0.8
+"""Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
+
+LEAST_SAVING = 0.5
+"""And it must save so much."""
+
+LITTLE_ROWS = 100_000
+"""Over no more input rows than these changes are applied: either way is nearly all fixed costs."""
+
+
+def worth_recomputing(work: Work, full: float, changes: float) -> bool:
+    """Whether recomputing is clearly cheaper than applying changes."""
+    return work.input_rows > LITTLE_ROWS and full < MARGIN * changes and changes - full > LEAST_SAVING
 
 
 FIXED = FixedCosts()

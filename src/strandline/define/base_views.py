@@ -16,7 +16,7 @@ from strandline.algebra.plan import At, Bag, Output, Plan, Project, Scan
 from strandline.algebra.scalar import Col, columns
 from strandline.algebra.schema import Schema, names
 from strandline.catalog import Catalog, Json
-from strandline.define.hidden import CHANGED, named_after_contents
+from strandline.define.hidden import named_after_contents
 from strandline.errors import IntegrateError, SqlError
 from strandline.ingest.uncopied import UncopiedSource
 from strandline.integrate.algorithm import Algorithm
@@ -115,10 +115,8 @@ class BaseViews:
     def _cut(self, blocks: Sequence[Block], suffix: str) -> tuple[Block, ...]:
         """Base views and the rest; hidden blocks that read other things than before are named after what they hold."""
         found = cut(blocks, self._home, self._key, suffix)
-        before = {block.node: block for block in blocks}
-        return named_after_contents(
-            [b if before.get(b.node, b) == b else replace(b, node=f"{CHANGED}{b.node}") for b in found]
-        )
+        bases = [block for block in found if block.node.startswith(BASE_PREFIX)]
+        return (*bases, *named_after_contents([block for block in found if block not in bases], blocks))
 
     def _noted(self, block: Block, asked: CreateView, algorithm: str) -> dict[str, Json]:
         known = self._catalog.views.get(block.node)
@@ -127,7 +125,8 @@ class BaseViews:
         view = view_of(block, self.source_of)
         if algorithm == "auto":
             level: Consistency = "STRONG" if asked.consistency == "CONVERGENT" else asked.consistency
-            choice = choose(level, self._facts(view), keys=view.shows_all_keys)
+            # Algorithms with keys spare a question for deletes, but read the stored view, which takes longer.
+            choice = choose(level, self._facts(view), keys=False, view=view)
             name, groups, why = choice.algorithm, choice.groups, choice.reason
         else:
             name, groups, why = algorithm, (), f"{algorithm}: as declared"

@@ -51,9 +51,9 @@ def placed(
         done = "stored" if chosen == "stored" else "computed in place"
         notes.append(Reason("HIDDEN_STATE", f"{block.node} is {done}: {why}"))
         if chosen != "stored":
-            current = next(other for other in found if _own(other) == block.node)
-            found = [_inlined(other, replace(current, node=block.node)) for other in found if other is not current]
-    return Placed(named_after_contents(found), tuple(notes))
+            current = next(other for other in found if other.node == block.node)
+            found = [_inlined(other, current) for other in found if other is not current]
+    return Placed(named_after_contents(found, blocks), tuple(notes))
 
 
 def _may_be_in_place(block: Block) -> bool:
@@ -85,19 +85,11 @@ def _inlined(reader: Block, block: Block) -> Block:
 
     if block.node not in reader.inputs:
         return reader
-    return pruned(replace(reader, node=f"{CHANGED}{reader.node}", body=map_scans(reader.body, computed)))
+    return pruned(replace(reader, body=map_scans(reader.body, computed)))
 
 
-CHANGED = "changed "
-"""Before the name of a block whose name has to follow what it holds."""
-
-
-def _own(block: Block) -> str:
-    return block.node.replace(CHANGED, "")
-
-
-def named_after_contents(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """*blocks*, those that were changed named after what they hold now."""
+def named_after_contents(blocks: Sequence[Block], before: Sequence[Block]) -> tuple[Block, ...]:
+    """*blocks*, hidden ones that are not as *before* named after what they hold now."""
     names: dict[str, str] = {}
 
     def by_name(scan: Scan) -> Scan:
@@ -108,8 +100,7 @@ def named_after_contents(blocks: Sequence[Block]) -> tuple[Block, ...]:
     found = []
     for block in blocks:
         read = replace(block, body=map_scans(block.body, by_name))
-        own = _own(block)
-        if (read != block or block.node != own) and block is not blocks[-1]:
-            names[own] = BLOCK_PREFIX + fingerprint(read)
-        found.append(replace(read, node=names.get(own, own)))
+        if read not in before and block is not blocks[-1]:
+            names[block.node] = BLOCK_PREFIX + fingerprint(read)
+        found.append(replace(read, node=names.get(block.node, block.node)))
     return tuple(found)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from strandline.differential.snapshot import Snapshot
+from strandline.differential.snapshot import Snapshot, first_line
 from strandline.differential.unreadable import SHOWN, Policy, Unreadable
 from strandline.errors import DifferentialError
 
@@ -18,7 +18,7 @@ DECODING = 5 << 19
 """Bytes that reading a column of a file takes besides its rows: a page and a dictionary, about a megabyte each."""
 
 PROBE = 1_000
-"""Rows that are read to find out how large rows are."""
+"""Rows that are read to find out how large rows are, and whether they come in order."""
 
 
 def batches(
@@ -35,7 +35,7 @@ def batches(
         except (pa.ArrowException, OSError) as error:
             raise DifferentialError(
                 "SNAPSHOT_UNREADABLE",
-                f"{file} cannot be read to its end: {str(error).splitlines()[0]}; put it right or take it away.",
+                f"{file} cannot be read to its end: {first_line(error)}; put it right or take it away.",
             ) from error
 
 

@@ -83,9 +83,12 @@ def plain_value(value: Any) -> Any:
     """A value of a nested column such that equal ones are equal in Python too; maps are sorted by key."""
     if isinstance(value, dict):
         return tuple((name, plain_value(item)) for name, item in value.items())
+    if isinstance(value, tuple):
+        return tuple(plain_value(item) for item in value)
     if isinstance(value, list):
         items = [plain_value(item) for item in value]
-        is_map = bool(items) and all(isinstance(item, tuple) and len(item) == 2 for item in items)
+        # Arrow gives the entries of a map as tuples, structs as dicts.
+        is_map = any(isinstance(item, tuple) for item in value)
         return tuple(sorted(items, key=repr) if is_map else items)
     if isinstance(value, float):
         return "NaN" if value != value else value + 0.0

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from strandline.differential.arrow_reading import PROBE
 from strandline.differential.cost import ALGORITHMS, COMPRESSED, SETS_ONLY, Algorithm, Work, io, possible, sorted_probes
 from strandline.differential.kept import FORMS, Form
 from strandline.differential.snapshot import Snapshot
@@ -92,21 +94,28 @@ def usable(algorithm: Algorithm, kept: Form | None) -> bool:
 
 
 def comes_in_order(snapshot: Snapshot, key: Sequence[str]) -> bool:
-    """Whether the statistics of Parquet files say that rows come in the order of the key, part after part."""
+    """Whether Parquet files seem to have their rows in the order of the key: row groups by their statistics, one after
+    the other, and the first rows by themselves.
+    """
     if not snapshot.files or snapshot.format not in ("parquet", "delta") or not key:
         return snapshot.files == ()
     last = None
     for file in snapshot.files:
         footer = pq.read_metadata(file)
-        names = footer.schema.names
-        if key[0] not in names:
-            return False
-        for group in range(footer.num_row_groups):
-            stats = footer.row_group(group).column(names.index(key[0])).statistics
+        for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
+            columns = {c.path_in_schema: c for c in (group.column(number) for number in range(group.num_columns))}
+            stats = columns[key[0]].statistics if key[0] in columns else None
             if stats is None or not stats.has_min_max or (last is not None and stats.min < last):
                 return False
             last = stats.max
-    return True
+    return _begins_in_order(snapshot.files[0], key[0])
+
+
+def _begins_in_order(file: str, column: str) -> bool:
+    with pq.ParquetFile(file) as stored:
+        first = next(stored.iter_batches(PROBE, columns=[column]), None)
+    values = pa.array([]) if first is None else first.column(0)
+    return len(values) < 2 or bool(pc.all(pc.less_equal(values[:-1], values[1:])).as_py())
 
 
 def key_bytes(schema: pa.Schema, key: Sequence[str]) -> float:
@@ -152,6 +161,8 @@ def _why(algorithm: Algorithm, facts: Facts) -> str:
 
 
 def _compared(best: Algorithm, costs: dict[Algorithm, float]) -> str:
+    if costs[best] < 1:
+        return f"less than a block of {BLOCK // 1024} KB to read"
     others = sorted((cost, algorithm) for algorithm, cost in costs.items() if algorithm != best)
     own = f"{costs[best]:,.0f} blocks of {BLOCK // 1024} KB to read and write"
     return f"{own}, against {others[0][0]:,.0f} for {others[0][1]}" if others else own

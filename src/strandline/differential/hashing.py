@@ -11,6 +11,8 @@ from typing import Literal
 
 import pyarrow as pa
 
+from strandline.sql.names import literal, quoted
+
 Bits = Literal[64, 128]
 Column = tuple[str, pa.DataType]
 """An expression and its type."""
@@ -32,10 +34,33 @@ def equal(old: Sequence[Column], new: Sequence[Column]) -> str:
 
 def comparable(expression: str, kind: pa.DataType) -> str:
     """An expression that Spark can compare and hash, with equal values for equal values; maps are sorted by key."""
+    if not pa.types.is_nested(kind):
+        return expression
+    return f"to_json(named_struct('v', {_plain(expression, kind)}), {_TO_THE_MICROSECOND})"
+
+
+_TO_THE_MICROSECOND = "map({})".format(
+    ", ".join(f"'{name}', 'yyyy-MM-dd HH:mm:ss.SSSSSS'" for name in ("timestampFormat", "timestampNTZFormat"))
+)
+"""Without it texts of moments have milliseconds."""
+
+
+def _plain(expression: str, kind: pa.DataType, depth: int = 0) -> str:
+    """A part of a nested value: a map as its sorted entries, and one kind of zero."""
+    item = f"x{depth}"
     if pa.types.is_map(kind):
-        return f"to_json(named_struct('v', array_sort(map_entries({expression}))))"
+        key, value = _plain(f"{item}.key", kind.key_type, depth + 1), _plain(f"{item}.value", kind.item_type, depth + 1)
+        return f"array_sort(transform(map_entries({expression}), {item} -> struct({key} AS k, {value} AS v)))"
+    if pa.types.is_struct(kind):
+        fields = [
+            f"{literal(field.name)}, {_plain(f'{expression}.{quoted(field.name)}', field.type, depth)}"
+            for field in kind
+        ]
+        return f"if({expression} IS NULL, NULL, named_struct({', '.join(fields)}))"
     if pa.types.is_nested(kind):
-        return f"to_json(named_struct('v', {expression}))"
+        return f"transform({expression}, {item} -> {_plain(item, kind.value_type, depth + 1)})"
+    if pa.types.is_floating(kind):
+        return f"{expression} + {'0.0D' if kind == pa.float64() else '0.0F'}"
     return expression
 
 

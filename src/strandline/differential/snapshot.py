@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from strandline.engine.delta_log import DeltaLog, NoSuchTable
 from strandline.engine.little import plain_files, usual_type
 from strandline.errors import DifferentialError
+from strandline.sql.names import twice
 
 Format = Literal["parquet", "csv", "json", "delta"]
 
@@ -134,7 +136,7 @@ def _delta(name: str, path: str, version: int | None, options: Mapping[str, str]
         ) from None
     except Exception as error:
         raise DifferentialError(
-            "SNAPSHOT_MISSING", f"{name} cannot be read: {str(error).splitlines()[0]}; see whether it was vacuumed."
+            "SNAPSHOT_MISSING", f"{name} cannot be read: {first_line(error)}; see whether it was vacuumed."
         ) from error
     if size is None:
         raise DifferentialError(
@@ -167,28 +169,59 @@ def _parquet(found: Snapshot) -> Snapshot:
             footer = pq.read_metadata(file)
         except (pa.ArrowInvalid, OSError) as error:
             raise DifferentialError(
-                "SNAPSHOT_UNREADABLE", f"{file} is not a Parquet file: {error}; put it right or take it away."
+                "SNAPSHOT_UNREADABLE",
+                f"{file} is not a Parquet file: {first_line(error)}; put it right or take it away.",
             ) from error
         rows += footer.num_rows
-        schema = footer.schema.to_arrow_schema() if schema is None else schema
-    return replace(found, rows=rows, schema=usual(schema) if found.schema is None else found.schema)
+        columns = usual(footer.schema.to_arrow_schema())
+        schema = columns if schema is None else schema
+        # Files of a Delta table may be older than some of its columns.
+        if found.format == "parquet" and dict(zip(columns.names, columns.types, strict=True)) != dict(
+            zip(schema.names, schema.types, strict=True)
+        ):
+            raise _other_columns(found, file, columns, schema)
+    return replace(found, rows=rows, schema=schema if found.schema is None else found.schema)
 
 
 def _csv(found: Snapshot) -> Snapshot:
-    """Columns are those of the first file's header; all are text."""
+    """Columns are those of the headers; all are text."""
     assert found.files
     if not found.bytes:
         return replace(found, files=(), rows=0)
-    try:
-        with csv.open_csv(found.files[0], read_options=csv.ReadOptions(block_size=1 << 16)) as reader:
-            names = reader.schema.names
-    except (pa.ArrowInvalid, OSError):
-        # A first row that does not fit its header: rows are looked at later, here only the header counts.
-        with open(found.files[0], encoding="utf-8", errors="replace") as file:
-            import csv as lines
+    headers = {file: names for file in found.files if (names := _header(file))}
+    if not headers:
+        return replace(found, files=(), rows=0)
+    first = next(iter(headers.values()))
+    if again := twice(first):
+        raise DifferentialError(
+            "SNAPSHOT_FORMAT",
+            f"the header of {found.name} has {', '.join(sorted(again))} twice; give each column a name of its own.",
+        )
+    for file, names in headers.items():
+        if names != first:
+            raise _other_columns(found, file, names, first)
+    return replace(found, schema=pa.schema([(name, pa.string()) for name in first]))
 
-            names = next(lines.reader(file), [])
-    return replace(found, schema=pa.schema([(name, pa.string()) for name in names]))
+
+def _other_columns(found: Snapshot, file: str, there: Sequence[Any], before: Sequence[Any]) -> DifferentialError:
+    """The error for files of one snapshot that do not agree; columns are names, or have a name and a type."""
+    shown = [", ".join(str(column).replace("pyarrow.Field<", "").rstrip(">") for column in c) for c in (there, before)]
+    return DifferentialError(
+        "SNAPSHOT_FORMAT",
+        f"{file} has the columns {shown[0]}, and the files of {found.name} before it {shown[1]}; files of one snapshot "
+        "have the same columns; put it right or take it away.",
+    )
+
+
+def _header(file: str) -> list[str]:
+    """The first line of a CSV file, which is decompressed as its name says."""
+    try:
+        with pa.input_stream(file) as stream, TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="") as text:
+            return next(csv.reader(text), [])
+    except (pa.ArrowException, OSError, csv.Error) as error:
+        raise DifferentialError(
+            "SNAPSHOT_UNREADABLE", f"{file} is not a CSV file: {first_line(error)}; put it right or take it away."
+        ) from error
 
 
 def usual(schema: pa.Schema) -> pa.Schema:
@@ -216,6 +249,11 @@ def _format(name: str, files: Sequence[str]) -> Format:
     (only,) = found
     assert only is not None
     return only
+
+
+def first_line(error: Exception) -> str:
+    """What somebody else's error says, in one line that can go on."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].removesuffix(".")
 
 
 def _fingerprint(files: Sequence[str]) -> str:

@@ -39,15 +39,21 @@ def _outer_join(job: Job, residue: DataFrame) -> None:
 
 def _residue_by_merging(job: Job) -> DataFrame:
     """Rows of one side that the other has fewer copies of; ``side`` is -1 for old ones and 1 for new ones."""
+    old, new = (_numbered(frame, _grouped(job)) for frame in _both(job))
+    return _unmatched(old, new, (_grouped(job, OLD), _grouped(job, NEW)), _columns(job), "merge")
+
+
+def _unmatched(
+    old: DataFrame, new: DataFrame, by: tuple[list[str], list[str]], columns: list[str], hint: str
+) -> DataFrame:
+    """The *columns* of numbered copies that have no counterpart: copies are equal if they agree in *by*."""
     from pyspark.sql.functions import expr
 
-    old, new = (_numbered(frame, _grouped(job)) for frame in _both(job))
-    equals = [f"{o} <=> {n}" for o, n in zip(_grouped(job, OLD), _grouped(job, NEW), strict=True)]
+    equals = [f"{o} <=> {n}" for o, n in zip(*by, strict=True)]
     condition = " AND ".join([*equals, f"{OLD}nth = {NEW}nth"])
-    left, right = marked(old, OLD), marked(new, NEW)
-    joined = left.join(right.hint("merge"), expr(condition), "full").where(f"{OLD} IS NULL OR {NEW} IS NULL")
-    values = [f"if({NEW} IS NULL, {named(OLD, c)}, {named(NEW, c)}) AS {c}" for c in _columns(job)]
-    return joined.selectExpr(*values, f"if({NEW} IS NULL, -1, 1) AS side")
+    joined = marked(old, OLD).join(marked(new, NEW).hint(hint), expr(condition), "full")
+    values = [f"if({NEW} IS NULL, {named(OLD, c)}, {named(NEW, c)}) AS {c}" for c in columns]
+    return joined.where(f"{OLD} IS NULL OR {NEW} IS NULL").selectExpr(*values, f"if({NEW} IS NULL, -1, 1) AS side")
 
 
 def _residue_by_counting(job: Job) -> DataFrame:
@@ -66,8 +72,6 @@ def _residue_by_counting(job: Job) -> DataFrame:
 
 
 def _of_pointers(job: Job, algorithm: Algorithm) -> None:
-    from pyspark.sql.functions import expr
-
     if job.old is None or job.old.pointed is None or job.new.pointed is None:
         raise DifferentialError(
             "ALGORITHM_IMPOSSIBLE",
@@ -80,12 +84,8 @@ def _of_pointers(job: Job, algorithm: Algorithm) -> None:
         for side in (job.old.pointed, job.new.pointed)
     )
     job.reads += [("old", job.old.bytes), ("new", job.new.bytes)] * 2
-    equals = [f"{o} <=> {n}" for o, n in zip(_hashed(job, OLD), _hashed(job, NEW), strict=True)]
-    condition = " AND ".join([*equals, f"{OLD}nth = {NEW}nth"])
     hint = "merge" if algorithm == "smc2" else "shuffle_hash"
-    joined = marked(old, OLD).join(marked(new, NEW).hint(hint), expr(condition), "full")
-    values = [f"if({NEW} IS NULL, {named(OLD, c)}, {named(NEW, c)}) AS {c}" for c in small]
-    residue = joined.where(f"{OLD} IS NULL OR {NEW} IS NULL").selectExpr(*values, f"if({NEW} IS NULL, -1, 1) AS side")
+    residue = _unmatched(old, new, (_hashed(job, OLD), _hashed(job, NEW)), small, hint)
     place = f"{job.scratch}/found"
     _paired(job, residue, small).write.mode("overwrite").parquet(place)
     found = job.engine.worker.read.parquet(place)

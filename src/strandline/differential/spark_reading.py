@@ -114,12 +114,16 @@ def _set_aside(raw: DataFrame, bad: str, unreadable: Unreadable, policy: Policy)
 
 
 def _raw(engine: Engine, snapshot: Snapshot) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     spark = engine.worker
     match snapshot.format:
         case "parquet":
             return spark.read.parquet(*(snapshot.files or (snapshot.path,)))
         case "delta" if snapshot.files is not None:
-            return spark.read.parquet(*snapshot.files)
+            # Files may be older than some columns of the table.
+            columns = from_arrow_schema(snapshot.schema, prefer_timestamp_ntz=True)
+            return spark.read.schema(columns).parquet(*snapshot.files)
         case "delta":
             assert snapshot.version is not None
             return spark.sql(f"SELECT * FROM {tables.table(snapshot.path, snapshot.version)}")

@@ -216,6 +216,7 @@ class Engine:
         of aggregates of a merged summary delta.
         """
         tag = f"strandline/{view}/{step}".replace(",", "_")
+        worker = self.worker  # it must be there before anything can be set
         # Spark describes each plan in words before it runs it, whether somebody looks or not.
         self._set("spark.sql.ui.explainMode", "simple")
         # The default, INT96, is read by few, and not for all years.
@@ -223,19 +224,19 @@ class Engine:
         self._set("spark.sql.constraintPropagation.enabled", "false")
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
-        self.worker.addTag(tag)
-        self.worker.addTag(_TAG)
+        worker.addTag(tag)
+        worker.addTag(_TAG)
         reads = PinnedReads if small else DifferingReads
         before = self._pinned, self._small
-        self._pinned, self._small = reads(self.worker, self.storage_options), small
+        self._pinned, self._small = reads(worker, self.storage_options), small
         try:
             with quiet():
                 yield
         finally:
             self._pinned.close()
             self._pinned, self._small = before
-            self.worker.removeTag(tag)
-            self.worker.removeTag(_TAG)
+            worker.removeTag(tag)
+            worker.removeTag(_TAG)
 
     def interrupt(self) -> None:
         """End what steps of an earlier refresh still have running in this session."""

@@ -2,7 +2,7 @@
 
 One update at a time. An insert tours the other relations; what concurrent updates did to its answer is undone: rows
 that show a key of theirs are dropped, and for every concurrent delete a further query asks what the deleted rows would
-have given, which may be contaminated in turn: up to mu^(n-2) queries for one update.
+have given, which may be contaminated in turn: up to (n-1)(1+mu)^(n-2) queries, if mu rows go in each other relation.
 """
 
 from __future__ import annotations

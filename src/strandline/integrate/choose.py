@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from strandline.errors import IntegrateError
-from strandline.integrate.partition import Partition, equal_partition, f_part_exact, refresh_of
+from strandline.integrate.partition import (
+    Partition,
+    by_frequency,
+    connected,
+    equal_partition,
+    f_part_exact,
+    refresh_of,
+    weighted_mean,
+)
+from strandline.integrate.view import View
 from strandline.sql.statements import Consistency
 
 PUBLISH_WITHIN = 30.0
@@ -42,19 +51,21 @@ def choose(
     sources: Sequence[SourceFacts],
     *,
     keys: bool,
+    view: View | None = None,
     auxiliary_views: bool = True,
     publish_within: float = PUBLISH_WITHIN,
 ) -> Choice:
     """The algorithm for *level* over *sources*.
 
-    *keys*: the view shows a key of every relation (``View.shows_all_keys``). *auxiliary_views*: parts of the view may
-    be stored beside it.
+    *keys*: the view shows a key of every relation (``View.shows_all_keys``), and deletes may be looked up in it. *view*
+    says which sources join; without it any group of them may be proposed. *auxiliary_views*: parts of the view may be
+    stored beside it.
     """
     if not sources:
         raise IntegrateError("NO_SOURCES", "a view over no source needs no maintenance; name at least one source.")
     if len(sources) == 1:
         return _one_source(level, sources[0], keys, publish_within)
-    return _several_sources(level, sources, keys, auxiliary_views, publish_within)
+    return _several_sources(level, sources, keys, view, auxiliary_views, publish_within)
 
 
 def quiet_after(updates_per_second: float, seconds: float) -> float:
@@ -86,12 +97,17 @@ def _one_source(level: Consistency, source: SourceFacts, keys: bool, publish_wit
     if keys:
         why = f"{level} is wanted; {where}; the view shows all keys, so that deletes need no query"
         return _choice("eca-key", (), 2, quiet, why)
-    why = f"{level} is wanted; {where}; not all keys are in the view"
+    why = f"{level} is wanted; {where}; deletes are asked for as inserts are, so that the view need not be read"
     return _choice("eca", (), 2, quiet, why)
 
 
 def _several_sources(
-    level: Consistency, sources: Sequence[SourceFacts], keys: bool, auxiliary_views: bool, publish_within: float
+    level: Consistency,
+    sources: Sequence[SourceFacts],
+    keys: bool,
+    view: View | None,
+    auxiliary_views: bool,
+    publish_within: float,
 ) -> Choice:
     relations = sum(source.relations for source in sources)
     rate = sum(source.updates_per_second for source in sources)
@@ -114,19 +130,24 @@ def _several_sources(
             "auxiliary views, which are not allowed here, would help"
         )
         return _choice("sweep", (), messages, tour, why)
-    return next(_with_groups(sources, where, load))
+    return next(_with_groups(sources, view, where, load))
 
 
-def _with_groups(sources: Sequence[SourceFacts], where: str, load: float) -> Iterator[Choice]:
-    """Groups that keep up, with as little stored as possible: large groups first."""
+def _with_groups(sources: Sequence[SourceFacts], view: View | None, where: str, load: float) -> Iterator[Choice]:
+    """Groups that keep up, with as little stored as possible: large groups first.
+
+    The auxiliary view of a group that does not join would be a product.
+    """
     by_name = {source.name: source for source in sources}
     rate = sum(source.updates_per_second for source in sources)
     for count in range(2, len(sources) + 1):
-        partition = _partition(sources, count)
+        partition = _partition(sources, view, count)
         groups = [[by_name[name] for name in group] for group in partition]
         tour = _mean_tour(sources, groups)
         loads = [sum(s.updates_per_second for s in group) * _mean_tour(group, [group]) for group in groups]
         messages = _mean(sources, {s.name: 2.0 * (sum(o.relations for o in g) - 1) for g in groups for s in g})
+        if view is not None and not connected(view, partition):
+            continue
         why = f"{where}: sweep would be busy {load:.0%} of the time; with auxiliary views of {_named(partition)} "
         if sum(loads) < BUSY:
             yield _choice("grouped-by-frequency", partition, messages, tour, f"{why}it is {rate * tour:.0%}")
@@ -138,9 +159,11 @@ def _with_groups(sources: Sequence[SourceFacts], where: str, load: float) -> Ite
     yield _choice("parallel-groups", last, messages, tour, f"{where}: every source has an auxiliary view of its own")
 
 
-def _partition(sources: Sequence[SourceFacts], count: int) -> Partition:
-    """The better of F_Part and the equal partition; whether members join is not known here."""
-    rates = {source.name: source.updates_per_second for source in sources}
+def _partition(sources: Sequence[SourceFacts], view: View | None, count: int) -> Partition:
+    """The better of F_Part and the equal partition, and one whose groups join if there is."""
+    rates = _rates(sources)
+    if view is not None:
+        return by_frequency(view, rates, count)
     falling = sorted(rates, key=lambda name: -rates[name])
     cut = tuple(tuple(falling[i] for i in group) for group in f_part_exact([rates[name] for name in falling], count))
     equal = equal_partition(list(rates), math.ceil(len(rates) / count))
@@ -158,10 +181,11 @@ def _mean_tour(sources: Sequence[SourceFacts], groups: Sequence[Sequence[SourceF
 
 
 def _mean(sources: Sequence[SourceFacts], values: dict[str, float]) -> float:
-    rate = sum(source.updates_per_second for source in sources)
-    if rate == 0:
-        return sum(values[source.name] for source in sources) / len(sources)
-    return sum(source.updates_per_second * values[source.name] for source in sources) / rate
+    return weighted_mean({source.name: values[source.name] for source in sources}, _rates(sources))
+
+
+def _rates(sources: Sequence[SourceFacts]) -> dict[str, float]:
+    return {source.name: source.updates_per_second for source in sources}
 
 
 def _choice(algorithm: str, groups: Partition, messages: float, seconds: float, why: str) -> Choice:

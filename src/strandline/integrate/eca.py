@@ -61,7 +61,7 @@ class Eca(Algorithm[EcaState]):
             for term in query.terms:
                 terms += compensation(term, update)
         local = tuple(term for term in terms if self.split and term.only_deltas)
-        asked = tuple(term for term in terms if term not in local)
+        asked = tuple(term for term in terms if not (self.split and term.only_deltas))
         self.state = replace(self.state, collect=(*self.state.collect, *local), last=update.number)
         if not asked:
             return self._settle()

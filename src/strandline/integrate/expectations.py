@@ -28,6 +28,8 @@ def unequal_by_number(
     what: str, said: Mapping[str, str | list[str]] | None, found: Mapping[str, list[str]]
 ) -> Iterator[Difference]:
     """The differences among texts by the number of an update."""
-    for number in sorted({*said, *found} if said is not None else ()):
-        wanted = said.get(number, []) if said is not None else []
+    if said is None:
+        return
+    for number in sorted({*said, *found}, key=lambda number: (len(number), number)):
+        wanted = said.get(number, [])
         yield from unequal(f"{what}.{number}", [wanted] if isinstance(wanted, str) else wanted, found.get(number, []))

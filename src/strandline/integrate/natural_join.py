@@ -28,6 +28,9 @@ def natural_join(
     A ValueError says what does not fit together.
     """
     fields = {name: tuple(attributes) for name, attributes in relations.items()}
+    for name, own in fields.items():
+        if len(set(own)) < len(own):
+            raise ValueError(f"rels.{name} names an attribute twice; give each its own name")
     known("join", [name for name, _ in joined], fields)
     known("keys", keys, fields)
     known("sources", sources, fields)

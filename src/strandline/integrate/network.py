@@ -86,9 +86,19 @@ class Network:
             for source in view.sources
         }
         self.traffic = Traffic()
-        self._arrived = {relation: relations[relation] for relation in homes}
-        self.arrivals = [self._current()]
+        self._arrived: list[Rows] = [{relation: relations[relation] for relation in homes}]
+        self._arrivals: list[SignedBag] = []
+
+    @property
+    def arrivals(self) -> list[SignedBag]:
         """The view at first and after each update, in order of arrival at the warehouse."""
+        self._arrivals += [self._view_of(rows) for rows in self._arrived[len(self._arrivals) :]]
+        return self._arrivals
+
+    @property
+    def current(self) -> SignedBag:
+        """The view after the updates that have arrived: the last of :attr:`arrivals`."""
+        return self._view_of(self._arrived[-1])
 
     def actions(self) -> list[Action]:
         """What can happen next."""
@@ -152,10 +162,9 @@ class Network:
         assert message is not None, f"no {kind.__name__} of {name} can be taken now"
         site.outgoing.remove(message)
         if isinstance(message, Notice):
-            for relation, rows in message.deltas.items():
-                if relation in self._arrived:
-                    self._arrived[relation] = self._arrived[relation] + rows
-            self.arrivals.append(self._current())
+            now = self._arrived[-1]
+            news = {relation: now[relation] + rows for relation, rows in message.deltas.items() if relation in now}
+            self._arrived.append({**now, **news})
             self._send(self.warehouse.update(name, message.sequence, message.deltas))
         else:
             seen = message.seen if self.split else None
@@ -173,10 +182,10 @@ class Network:
             self.traffic.queries += 1
             self.traffic.terms += len(each.query.terms)
 
-    def _current(self) -> SignedBag:
+    def _view_of(self, relations: Rows) -> SignedBag:
         def rows(operand: Operand) -> SignedBag:
             assert isinstance(operand, At)
-            return self._arrived[operand.relation]
+            return relations[operand.relation]
 
         return evaluate(self.warehouse.algorithm.view.plan, rows)
 

@@ -47,8 +47,14 @@ def mean_refresh(sizes: Mapping[str, int], frequencies: Mapping[str, float]) -> 
 
     ``sum(f_i t_i) / sum(f_i)`` with ``t_i = 2 (size of its group - 1)``. (The printed mean divides by n besides.)
     """
-    whole = sum(frequencies.values())
-    return sum(frequencies[source] * 2 * (size - 1) for source, size in sizes.items()) / whole
+    return weighted_mean({source: 2.0 * (size - 1) for source, size in sizes.items()}, frequencies)
+
+
+def weighted_mean(values: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """The mean of *values* by *weights*, which count alike if all of them are 0."""
+    if not any(weights[name] for name in values):
+        return sum(values.values()) / len(values)
+    return sum(weights[name] * value for name, value in values.items()) / sum(weights[name] for name in values)
 
 
 def refresh_of(partition: Partition, frequencies: Mapping[str, float]) -> float:

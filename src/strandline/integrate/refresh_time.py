@@ -40,8 +40,12 @@ def sweep(relations: int, t: float = 1.0) -> float:
 
 
 def c_strobe_queries(relations: int, concurrent: int) -> int:
-    """``1 + mu + ... + mu^(n-2)``: all levels of compensation, *concurrent* updates arriving during each query."""
-    return sum(concurrent**level for level in range(relations - 1))
+    """``(n - 1) (1 + mu)^(n-2)``, if *concurrent* rows of each other relation are deleted while an insert is on tour.
+
+    There is a tour for each choice of one of these rows, or none, in every other relation, and it visits those with
+    none. The paper's ``mu^(n-2)`` counts only the tours with a single visit, of one relation.
+    """
+    return sum(math.comb(relations - 1, at) * concurrent**at * (relations - 1 - at) for at in range(relations - 1))
 
 
 def c_strobe(relations: int, concurrent: int, t: float = 1.0) -> float:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, ValidationError
 
 from strandline.algebra.bag import SignedBag
+from strandline.algebra.scalar import Call, Col, Lit, Scalar
+from strandline.algebra.schema import names
 from strandline.errors import IntegrateError, Origin
 from strandline.integrate.algorithms import Options
 from strandline.integrate.natural_join import Attributes, Clause, known, natural_join
@@ -44,7 +46,7 @@ class TraceModel(BaseModel):
     split: bool = False
     every: int = Field(default=1, ge=1)
     group_size: int = Field(default=2, ge=1)
-    frequencies: dict[str, float] = Field(default_factory=dict)
+    frequencies: dict[str, NonNegativeFloat] = Field(default_factory=dict)
     mv0: str | None = None
     queries: dict[str, str | list[str]] | None = None
     answers: dict[str, str | list[str]] | None = None
@@ -160,6 +162,8 @@ def _built(model: TraceModel) -> Trace:
         if any(count < 0 for count in rows.values()):
             raise ValueError(f"init.{name} has rows with a minus; a relation holds rows, and updates delete them")
     transactions = tuple(_transaction(number, update, view) for number, update in enumerate(model.updates, start=1))
+    known("frequencies", model.frequencies, view.sources)
+    _comparable(view, [*relations.items(), *(item for each in transactions for item in each.deltas.items())])
     options = Options(model.every, model.split, model.group_size, model.frequencies)
     events = tuple(_event(word, len(transactions)) for word in (model.events or "").split())
     guided = model.events is None
@@ -200,6 +204,35 @@ def _fits(where: str, rows: SignedBag, view: View, relation: str) -> None:
     wrong = next((row for row in rows if len(row) != width), None)
     if wrong is not None:
         raise ValueError(f"{where}: {relation} has {width} attributes, and a row has {len(wrong)} values")
+
+
+def _comparable(view: View, bags: Iterable[tuple[str, SignedBag]]) -> None:
+    """Refuse conditions that put texts and numbers in order; equality has no trouble with them."""
+    held: dict[str, list[Any]] = {name: [] for scan in view.scans for name in names(scan.columns)}
+    for relation, rows in bags:
+        for place in view.places({relation}):
+            for row in rows:
+                for name, value in zip(names(view.scans[place].columns), row, strict=True):
+                    held[name].append(value)
+    for condition in view.conditions:
+        match condition:
+            case Call("<" | "<=" | ">" | ">=", args):
+                values = [value for arg in args for value in _values(arg, held) if value is not None]
+                kinds = {isinstance(value, str): value for value in values}
+                if len(kinds) > 1:
+                    raise ValueError(
+                        f"where puts {kinds[True]!r} and {kinds[False]!r} in order; use values of one kind"
+                    )
+
+
+def _values(side: Scalar, held: Mapping[str, list[Any]]) -> list[Any]:
+    """What may stand on one side of a comparison."""
+    match side:
+        case Col(name):
+            return held[name]
+        case Lit(value):
+            return [value]
+    return []
 
 
 def _event(word: str, updates: int) -> Event:

@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from strandline.algebra.block import BlockDelta, delta_of
+from strandline.algebra.plan import At, scans
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
-from strandline.cost.model import CostModel, Work
+from strandline.cost.model import CostModel, Work, worth_recomputing
 from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
@@ -32,9 +33,6 @@ from strandline.store.node import Node
 
 UNKNOWN_ROWS = 1_000
 """What is taken for the size of a change whose source keeps no statistics."""
-
-MARGIN = 0.8
-"""Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
 
 _REBASELINE = frozenset(
     {"FIRST_FILL", "REQUESTED", "DEFINITION_CHANGED", "CHANGE_FEED_GAP", "SOURCE_TABLE_REPLACED", "INPUT_REBASELINED"}
@@ -352,7 +350,8 @@ class Planner:
             len(delta.terms),
             sum(self._input_rows(name, leaves) for name in node.inputs),
             table_rows,
-            delta.strategy == "affected",
+            self._looked_up_rows(delta, leaves),
+            delta.touched_keys is not None,
             len(node.block.partials),
             expected_install(node.block, table_rows, insert_only=insert_only),
         )
@@ -375,10 +374,16 @@ class Planner:
             cost=cost,
             cost_full=cost_full,
         )
-        if node.policy == "AUTO" and cost_full < MARGIN * cost:
+        if worth_recomputing(work, cost_full, cost) and self._goes_by_cost(node):
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
             return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         return found
+
+    def _goes_by_cost(self, node: Node) -> bool:
+        """Whether the cheapest way is taken; a hidden block is a part of views, and does as the strictest of them."""
+        if node.hidden:
+            return all(self._goes_by_cost(self._vdag.nodes[name]) for name in self._vdag.dependants(node.name))
+        return node.policy in ("AUTO", "FULL")
 
     def _only_inserts(self, below: NodePlan, base: VersionRecord) -> bool:
         """Whether the delta of a node below, from what the version *base* of a node above has seen, only inserts."""
@@ -406,6 +411,11 @@ class Planner:
             return found if size is None else min(found, 2 * max(size, 1))
         plan = planned[name]
         return self._table_rows(self._vdag.nodes[name]) if plan.strategy == "full" else plan.estimated_rows or 0
+
+    def _looked_up_rows(self, delta: BlockDelta, leaves: Mapping[str, _Leaf]) -> int:
+        """The rows of all relations that the terms of a delta read as such."""
+        read = [scan.operand for term in delta.terms for scan in scans(term.plan)]
+        return sum(self._input_rows(operand.relation, leaves) for operand in read if isinstance(operand, At))
 
     def _input_rows(self, name: str, leaves: Mapping[str, _Leaf]) -> int:
         if name in leaves:

@@ -159,9 +159,6 @@ class Decorrelator:
         grouping = Grouping(self.compiler.query, self.compiler.types, tree, inner.scope, items, exact_floats=exact)
         rows, groups = grouping.groups(inner.body, self.compiler.alias)
         shown = groups.shown(items[0])
-        read = [scalar for p in groups.partials.all for scalar in (p.argument, p.where) if scalar is not None]
-        if not frozenset[str]().union(*map(columns_of, read)) <= set(names(rows.columns)):
-            raise Uncovered("SUBQUERY", "an aggregate over columns of the outer query")
         self.compiler.note_aggregates(tree.expressions)
         body, values = self._grouped(body, rows, inner.correlated, groups.partials.all)
         return body, replaced_columns(shown, values)

@@ -15,7 +15,7 @@ from strandline.errors import SqlError
 from strandline.sql.coverage import Uncovered, check_expression, only
 from strandline.sql.functions import GENERATORS, function_name
 from strandline.sql.matching import matching
-from strandline.sql.names import places, quoted
+from strandline.sql.names import places, quoted, told_apart
 from strandline.sql.relations import empty_inputs
 from strandline.sql.render import scalar_sql
 from strandline.sql.scopes import Item, Scope, conjuncts, expression
@@ -104,7 +104,7 @@ class FromClause:
 
     def _add_derived(self, plan: Plan, alias: str, labels: tuple[str, ...]) -> None:
         prefix = self.compiler.alias(alias or "derived")
-        labels = labels or names(plan.columns)
+        labels = told_apart(labels or names(plan.columns))
         if len(labels) != len(plan.columns):
             raise Uncovered("CLAUSE", f"{alias} renames {len(labels)} of {len(plan.columns)} columns")
         columns = tuple(replace(c, name=label) for c, label in zip(plan.columns, labels, strict=True))

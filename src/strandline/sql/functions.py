@@ -72,7 +72,8 @@ LOOSE = _words(
 
 GENERATORS = _words(
     """
-    explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple window session_window
+    explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple
+    variant_explode variant_explode_outer window session_window
     """
 )
 """Functions that make several rows of one, or, as sessions do, one of several."""

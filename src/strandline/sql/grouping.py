@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from strandline.algebra.plan import Output, Plan
 from strandline.algebra.scalar import Col, Scalar, transform
-from strandline.algebra.schema import Column, Schema
+from strandline.algebra.scalar import columns as columns_of
+from strandline.algebra.schema import Column, Schema, names
 from strandline.sql.aggregates import Measure, Partials
 from strandline.sql.coverage import Uncovered, check_comparable, check_expression, check_matchable
 from strandline.sql.functions import (
@@ -178,6 +179,9 @@ class Grouping:
                 levels[self._signature(call)] = call
             else:
                 measures.setdefault(self._signature(call), (call, self._measure(call)))
+        own = set(names(body.columns))
+        if not all(columns_of(measure.text) <= own for _, measure in measures.values()):
+            raise Uncovered("SUBQUERY", "an aggregate over columns of the outer query")
         keys, typed = self._typed(body, [measure for _, measure in measures.values()])
         partials = Partials(exact_floats=self.exact_floats)
         results: dict[str, Scalar] = {

@@ -54,6 +54,16 @@ def split_names(columns: Schema) -> dict[str, tuple[str, str]]:
     return found
 
 
+def told_apart(names: Iterable[str]) -> tuple[str, ...]:
+    """*names* with a number at those that stand further left already: no query can mean them by their own name."""
+    found: list[str] = []
+    for name in names:
+        taken = {other.lower() for other in found}
+        others = (f"{name} ({number})" for number in range(2, len(found) + 3))
+        found.append(name if name.lower() not in taken else next(o for o in others if o.lower() not in taken))
+    return tuple(found)
+
+
 def twice(names: Iterable[str]) -> set[str]:
     """Those of *names* that are told apart only by upper and lower case, which Spark does not do."""
     listed = list(names)

@@ -31,6 +31,15 @@ class _SpannedParser(SparkParser):
             node.meta["span"] = (self._tokens[start].start, self._tokens[self._index - 1].end + 1)
         return node
 
+    def _carried_on(self, parse: Callable[..., _N], left: Any, *args: Any) -> _N:
+        """Like :meth:`_spanned`, where an operand may have been read before."""
+        if left is None:
+            return self._spanned(parse, left, *args)
+        node = parse(left, *args)
+        if isinstance(node, exp.Expr) and node is not left:
+            node.meta["span"] = (span(left)[0], self._tokens[self._index - 1].end + 1)
+        return node
+
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
         # Whether a function takes these arguments is for Spark to say.
         return expression
@@ -41,11 +50,20 @@ class _SpannedParser(SparkParser):
     def _parse_equality(self, *args: Any, **kwargs: Any) -> Any:
         return self._spanned(super()._parse_equality, *args, **kwargs)
 
+    def _parse_comparison(self, this: Any = None) -> Any:
+        return self._carried_on(super()._parse_comparison, this)
+
+    def _parse_range(self, this: Any = None, parse_is: bool = False) -> Any:
+        return self._carried_on(super()._parse_range, this, parse_is)
+
     def _parse_unary(self) -> Any:
         return self._spanned(super()._parse_unary)
 
     def _parse_bitwise(self) -> Any:
         return self._spanned(super()._parse_bitwise)
+
+    def _parse_paren(self) -> Any:
+        return self._spanned(super()._parse_paren)
 
     def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
         return self._spanned(super()._parse_function, *args, **kwargs)
@@ -126,14 +144,22 @@ def parse_query(text: str, tokens: list[Token], file: str) -> exp.Query:
 def span(node: exp.Expr) -> Span:
     """Where *node* stands in the text."""
     found = node.meta.get("span")
+    if found is None and isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
+        # The inner part of a chain such as a = b = c, which the parser reads in one go.
+        return span(node.this)[0], span(node.expression)[1]
     if found is None and not isinstance(node, exp.Column | exp.Identifier | exp.Dot):
-        raise KeyError(f"no position is known for {node!r}")
+        raise _without_place(node)
     if found is None:
         identifiers = [i for i in node.find_all(exp.Identifier) if "start" in i.meta]
         if not identifiers:
-            raise KeyError(f"no position is known for {node!r}")
+            raise _without_place(node)
         return min(i.meta["start"] for i in identifiers), max(i.meta["end"] for i in identifiers) + 1
     return found[0], found[1]
+
+
+def _without_place(node: exp.Expr) -> SqlError:
+    what = type(node).__name__.upper()
+    return SqlError("SQL_SYNTAX", f"where a part of the query ({what}) stands is not known; write it in another way.")
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

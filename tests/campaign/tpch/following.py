@@ -26,22 +26,29 @@ def follow(
     scale: float,
     cycles: int,
     said: Callable[[str], None] = lambda _: None,
+    *,
+    policy: str = "INCREMENTAL STRICT",
+    one_in: int | None = None,
 ) -> list[RefreshReport]:
-    """Create *views*, change all tables so many times, and compare after each; what the refreshes did."""
+    """Create *views*, change all tables so many times, and compare after each; what the refreshes did.
+
+    With *one_in* only the large tables change, by one row in so many with each statement.
+    """
     tables = Tables(folder / "lake", scale, seed=1)
     reports = []
     with Warehouse.open(folder / "project", spark=engine.spark) as warehouse:
         warehouse.add_source("tpch", kind="delta", path=str(folder / "lake"), keys=KEYS)
         for view in views:
-            warehouse.sql(
-                f"CREATE MATERIALIZED VIEW {view.name} REFRESH POLICY INCREMENTAL STRICT WITH NO DATA AS {view.query}"
-            )
+            warehouse.sql(f"CREATE MATERIALIZED VIEW {view.name} REFRESH POLICY {policy} WITH NO DATA AS {view.query}")
         said("created")
         report = warehouse.refresh()
         assert report.ok, problems(report)
         said(f"filled in {report.seconds:.0f} s")
         for number in range(cycles):
-            tables.cycle(clustered=number % 2 == 0)
+            if one_in is None:
+                tables.cycle(clustered=number % 2 == 0)
+            else:
+                tables.change(one_in, clustered=number % 2 == 0)
             report = warehouse.refresh()
             assert report.ok, problems(report)
             wrong = different(warehouse, [view.name for view in views])
@@ -49,6 +56,12 @@ def follow(
             reports.append(report)
             said(f"cycle {number + 1} in {report.seconds:.0f} s: {len(views)} views equal their recomputation")
     return reports
+
+
+def recomputed(report: RefreshReport) -> dict[str, str]:
+    """Why views and hidden blocks were recomputed."""
+    nodes = {**report.views, **report.hidden}
+    return {name: str(node.reason) for name, node in nodes.items() if node.strategy == "full"}
 
 
 def strategy_of(view: Definition, reports: Sequence[RefreshReport]) -> str:

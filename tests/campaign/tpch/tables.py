@@ -44,6 +44,7 @@ class Tables:
         self.random = random.Random(seed)
         self._first: dict[str, pa.Table] = {}
         self._offset = 0
+        self._one_in = 500
         files = folder.parent / "generated"
         command = [program, "parquet", "--scale-factor", str(scale), "--output-dir", str(files)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -55,7 +56,17 @@ class Tables:
 
     def cycle(self, *, clustered: bool) -> None:
         """Insert, delete and update rows of every table; keys are one stretch each, or lie everywhere."""
+        self.change(500, clustered=clustered)
+        self._rename("nation", "n_nationkey", "n_name", ["FRANCE", "GERMANY", "BRAZIL", "CANADA", "SAUDI ARABIA"])
+        self._rename("region", "r_regionkey", "r_name", ["ASIA", "EUROPE", "AMERICA"])
+
+    def change(self, one_in: int, *, clustered: bool) -> None:
+        """Insert, delete and update about one row in so many each of the large tables.
+
+        Nations and regions stay: one of them is a large part of its table and of all that refers to it.
+        """
         self._offset += 10_000_000
+        self._one_in = one_in
         self._new_orders(clustered)
         for table, column in (
             ("orders", "o_orderkey"),
@@ -71,13 +82,11 @@ class Tables:
         for table, column in (("customer", "c_custkey"), ("part", "p_partkey"), ("supplier", "s_suppkey")):
             self._again(table, column)
         self._again("partsupp", "ps_suppkey")
-        self._rename("nation", "n_nationkey", "n_name", ["FRANCE", "GERMANY", "BRAZIL", "CANADA", "SAUDI ARABIA"])
-        self._rename("region", "r_regionkey", "r_name", ["ASIA", "EUROPE", "AMERICA"])
 
     def _new_orders(self, clustered: bool) -> None:
         """Copies of some orders and their line items under other keys."""
         orders = self._first["orders"]
-        size = max(5, orders.num_rows // 500)
+        size = max(5, orders.num_rows // self._one_in)
         if clustered:
             start = self.random.randrange(orders.num_rows - size)
             chosen = orders.slice(start, size)
@@ -91,7 +100,7 @@ class Tables:
     def _again(self, table: str, column: str) -> None:
         """Copies of a few rows under other keys."""
         rows = self._first[table]
-        chosen = rows.take(self.random.sample(range(rows.num_rows), max(2, rows.num_rows // 300)))
+        chosen = rows.take(self.random.sample(range(rows.num_rows), max(2, rows.num_rows // self._one_in)))
         write_deltalake(self._path(table), self._moved(chosen, column), mode="append")
 
     def _moved(self, rows: pa.Table, column: str) -> pa.Table:
@@ -117,9 +126,9 @@ class Tables:
         keys = self._first[table][column]
         if clustered:
             first = int(self.random.choice(keys).as_py())
-            width = max(1, int(pc.max(keys).as_py()) // 500)
+            width = max(1, int(pc.max(keys).as_py()) // self._one_in)
             return f"{column} >= {first} AND {column} < {first + width}"
-        return f"{column} % 499 = {self.random.randrange(499)}"
+        return f"{column} % {self._one_in} = {self.random.randrange(self._one_in)}"
 
     def _table(self, table: str) -> DeltaTable:
         return DeltaTable(self._path(table))

@@ -16,7 +16,7 @@ from strandline import Warehouse
 from strandline.algebra.bag import Row
 from strandline.engine.session import Engine
 from strandline.propagate.report import RefreshReport
-from tests.conftest import bag
+from tests.conftest import bag, new_project
 from tests.sources.files.dumps import EVENTS, PARTS, declaration, text, write
 from tests.sources.postgres.live import refused
 
@@ -227,6 +227,7 @@ def test_a_key_that_is_none_and_columns_that_change(tmp_path: Path, warehouse: W
 def test_a_killed_refresh_is_finished_without_its_dump(tmp_path: Path, engine: Engine) -> None:
     folder, project = tmp_path / "dumps" / "parts", tmp_path / "project"
     write(folder / "1.parquet", [A, B], PARTS)
+    new_project(project)
     with Warehouse.open(project, spark=engine.spark) as warehouse:
         warehouse.add_source("dump", **declaration(tmp_path / "dumps", keys={"parts": ["id"]}))
         warehouse.sql("CREATE MATERIALIZED VIEW p AS SELECT id, name FROM dump.parts")

@@ -202,6 +202,8 @@ def test_every_folder_below_a_path_is_a_table(tmp_path: Path) -> None:
     assert [finding.ok for finding in files.findings()] == [True, True]
     (tmp_path / "parts" / "1.parquet").unlink()
     assert [name for name, info in files.tables().items() if info.columns] == ["events"]
+    (tmp_path / "events" / "1.csv").rename(tmp_path / "events" / "1.txt")
+    assert [finding.what.split("; ")[-1] for finding in files.findings()] == ["no csv by their names: 1.txt"]
     missing = adapter("src", {**config, "path": str(tmp_path / "no"), "tables": {}}, None, {}, "")  # type: ignore[arg-type]
     with pytest.raises(SourceError, match="SOURCE_PATH_MISSING"):
         missing.check()

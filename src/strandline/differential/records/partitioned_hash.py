@@ -9,18 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from strandline.differential.records.compressed import (
-    Compress,
-    Compressed,
-    Fetch,
-    Pointed,
-    compressed,
-    match_pointed,
-    pointed,
-)
-from strandline.differential.records.match import match
+from strandline.differential.records.compressed import Compress, Compressed, Fetch, Pointed, compressed, pointed
+from strandline.differential.records.match import match, match_pointed
+from strandline.differential.records.outer_join import Keyed, of_pointers, of_records
 from strandline.differential.records.reports import Delete, Insert, Record, Report, Update
-from strandline.differential.records.sort_merge import Keyed
 
 K = TypeVar("K", bound=Keyed)
 Hash = Callable[[Hashable], int]
@@ -36,17 +28,7 @@ def partition(records: Iterable[K], buckets: int, hashed: Hash = hash) -> list[l
 
 def ph(old_buckets: Sequence[Iterable[Record]], new_buckets: Sequence[Iterable[Record]]) -> Iterator[Report]:
     """Set differential; *new_buckets* are the next run's *old_buckets*."""
-    for bucket1, bucket2 in zip(old_buckets, new_buckets, strict=True):
-        left = {r2.key: r2 for r2 in bucket2}
-        gone = []
-        for r1 in bucket1:
-            r2 = left.pop(r1.key, None)
-            if r2 is None:
-                gone.append(r1)
-            elif r1.rest != r2.rest:
-                yield Update(r2.key, r2.rest, r1.rest)
-        yield from (Delete(r1.key, r1.rest) for r1 in gone)
-        yield from (Insert(r2.key, r2.rest) for r2 in left.values())
+    return of_records(_outer_hash_join(old_buckets, new_buckets))
 
 
 def ph_bag(old_buckets: Sequence[Iterable[Record]], new_buckets: Sequence[Iterable[Record]]) -> Iterator[Report]:
@@ -70,17 +52,7 @@ def phc2(
     f1_buckets: Sequence[Iterable[Pointed]], f2_buckets: Sequence[Iterable[Pointed]], new: Fetch
 ) -> Iterator[Report]:
     """Set differential of buckets of ``<K, b, p>``; full records are fetched for inserts and updates alone."""
-    for bucket1, bucket2 in zip(f1_buckets, f2_buckets, strict=True):
-        left = {r2.key: r2 for r2 in bucket2}
-        gone = []
-        for r1 in bucket1:
-            r2 = left.pop(r1.key, None)
-            if r2 is None:
-                gone.append(r1)
-            elif r1.bits != r2.bits:
-                yield Update(r2.key, new(r2.pointer).rest)
-        yield from (Delete(r1.key) for r1 in gone)
-        yield from (Insert(r2.key, new(r2.pointer).rest) for r2 in left.values())
+    return of_pointers(_outer_hash_join(f1_buckets, f2_buckets), new)
 
 
 def phc2_bag(
@@ -112,3 +84,13 @@ def phc_in_memory(
 def f2_buckets(new: Sequence[Record], compress: Compress, buckets: int, hashed: Hash = hash) -> list[list[Pointed]]:
     """The new snapshot put straight into compressed buckets."""
     return partition(pointed(new, compress), buckets, hashed)
+
+
+def _outer_hash_join(
+    buckets1: Sequence[Iterable[K]], buckets2: Sequence[Iterable[K]]
+) -> Iterator[tuple[K | None, K | None]]:
+    """Records with equal keys, bucket by bucket, and those without a match."""
+    for bucket1, bucket2 in zip(buckets1, buckets2, strict=True):
+        left = {r2.key: r2 for r2 in bucket2}
+        yield from ((r1, left.pop(r1.key, None)) for r1 in bucket1)
+        yield from ((None, r2) for r2 in left.values())

@@ -9,30 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from strandline.differential.records.compressed import (
-    Compress,
-    Compressed,
-    Fetch,
-    Pointed,
-    compressed,
-    match_pointed,
-    pointed,
-)
-from strandline.differential.records.match import match
-from strandline.differential.records.reports import Delete, Insert, Record, Report, Update, rank
-
-
-class Keyed(Protocol):
-    """Whatever is sorted and merged by its key."""
-
-    @property
-    def key(self) -> Hashable: ...
-
-
-K1 = TypeVar("K1", bound=Keyed)
-K2 = TypeVar("K2", bound=Keyed)
+from strandline.differential.records.compressed import Compress, Compressed, Fetch, Pointed, compressed, pointed
+from strandline.differential.records.match import match, match_pointed
+from strandline.differential.records.outer_join import K1, K2, Keyed, of_hashes, of_pointers, of_records
+from strandline.differential.records.reports import Record, Report, rank
 
 RUN = 1_000
 """Records in a run, for want of blocks of memory."""
@@ -50,14 +32,7 @@ def sm(
     old_sorted: Iterable[Record], new: Iterable[Record], save: Callable[[Record], None], run: int = RUN
 ) -> Iterator[Report]:
     """Set differential; *save* gets the new records in their order, which is the next run's *old_sorted*."""
-    for r1, r2 in _outer_merge(old_sorted, _merged(sort_into_runs(new, run), save)):
-        if r2 is None:
-            assert r1 is not None
-            yield Delete(r1.key, r1.rest)
-        elif r1 is None:
-            yield Insert(r2.key, r2.rest)
-        elif r1.rest != r2.rest:
-            yield Update(r2.key, r2.rest, r1.rest)
+    return of_records(_outer_merge(old_sorted, _merged(sort_into_runs(new, run), save)))
 
 
 def sm_bag(
@@ -77,14 +52,7 @@ def smc1(
 ) -> Iterator[Report]:
     """Set differential against ``<K, b>``; what is saved is ``<K, b>`` too."""
     runs = _merged(sort_into_runs(new, run), lambda record: save(compressed(record, compress)))
-    for r1, r2 in _outer_merge(f1_sorted, runs):
-        if r2 is None:
-            assert r1 is not None
-            yield Delete(r1.key)
-        elif r1 is None:
-            yield Insert(r2.key, r2.rest)
-        elif r1.bits != compress(r2.rest):
-            yield Update(r2.key, r2.rest)
+    return of_hashes(_outer_merge(f1_sorted, runs), compress)
 
 
 def smc2(
@@ -95,14 +63,8 @@ def smc2(
     run: int = RUN,
 ) -> Iterator[Report]:
     """Set differential of ``<K, b, p>`` on both sides; full records are fetched for inserts and updates alone."""
-    for r1, r2 in _outer_merge(f1_sorted, _merged(sort_into_runs(pointed(new, compress), run), save)):
-        if r2 is None:
-            assert r1 is not None
-            yield Delete(r1.key)
-        elif r1 is None:
-            yield Insert(r2.key, new[r2.pointer].rest)
-        elif r1.bits != r2.bits:
-            yield Update(r2.key, new[r2.pointer].rest)
+    runs = _merged(sort_into_runs(pointed(new, compress), run), save)
+    return of_pointers(_outer_merge(f1_sorted, runs), new.__getitem__)
 
 
 def smc2_bag(

@@ -68,6 +68,15 @@ def dumps(table: FilesTable) -> list[FoundDump]:
     return sorted((dump for dump in found if dump is not None), key=lambda dump: order_of(table, dump.identity))
 
 
+def passed_over(table: FilesTable) -> list[str]:
+    """Files of a table's folder whose names say that they have another format than the declared one."""
+    place = Path(table.path)
+    if has_magic(table.path) or not place.is_dir():
+        return []
+    meant = _files_below(place, table.format)
+    return [str(file.relative_to(place)) for file in _files_below(place, None) if file not in meant]
+
+
 def order_of(table: FilesTable, identity: Mapping[str, Json]) -> tuple[int | str, ...]:
     """Where a dump stands among those of its table."""
     name, modified = str(identity["dump"]), identity["modified"]

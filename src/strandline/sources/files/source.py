@@ -15,7 +15,7 @@ from strandline.differential.snapshot import Snapshot
 from strandline.errors import SourceError
 from strandline.reasons import Reason
 from strandline.sources.files.declared import FilesTable
-from strandline.sources.files.folders import FoundDump, dumps, order_of
+from strandline.sources.files.folders import FoundDump, dumps, order_of, passed_over
 from strandline.sources.files.reading import columns_of, contents_of, snapshot_of
 from strandline.sources.protocol import Finding, TableInfo
 from strandline.sources.snapshots import Contents, Dump, Newest, Rules
@@ -124,7 +124,9 @@ class FilesSource:
         if newest.problem is not None:
             return Finding(f"{name}: {newest.problem.text}", False, newest.problem.code)
         if newest.dump is None:
-            what = f"{name}: no whole dump at {table.path} yet{unfinished}"
+            others = passed_over(table)
+            named = f"; no {table.format} by their names: {', '.join(others[:3])}" if others else ""
+            what = f"{name}: no whole dump at {table.path} yet{unfinished}{named}"
             return Finding(what, bool(unfinished), "" if unfinished else "NO_DUMP")
         rows = self.contents(name, newest.dump).rows
         known = f"the newest whole dump is {newest.dump.name} with {rows:,} rows"

@@ -153,7 +153,10 @@ class Builder(ABC):
         """Some of the columns of a SELECT, in another order or under other names."""
         if list(picks) == [(place, None) for place in range(len(select.fields))]:
             return select
-        if select.body is not None or select.distinct or (select.by_output and select.order):
+        # A generator makes its rows whether or not its column is shown, and it makes them once.
+        once_each = sorted(place for place, _ in picks) == list(range(len(select.fields)))
+        bound = select.distinct or (select.by_output and select.order) or (select.sealed and not once_each)
+        if select.body is not None or bound:
             select = self.wrapped(select)
         fields = [
             select.fields[place]

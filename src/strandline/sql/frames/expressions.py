@@ -9,7 +9,7 @@ from typing import Any
 from strandline.sql.frames.fields import Field, found, unknown
 from strandline.sql.frames.given import given
 from strandline.sql.frames.literals import literal, type_text
-from strandline.sql.frames.operators import GENERATORS, called
+from strandline.sql.frames.operators import called, seals
 from strandline.sql.frames.printed import ATOM, COMPARISON, OR, UNARY, Printed, identifier, identifiers, parts_of
 from strandline.sql.frames.refusals import refused
 
@@ -30,8 +30,9 @@ class Printer:
     scopes: Scopes
     subquery: Callable[[int, Scopes], str]
     used: list[Field] = field(default_factory=list)
-    windows: bool = False
-    generators: bool = False
+    sealing: bool = False
+    """Whether a window, a generator or a value that changes by itself was met."""
+
     texts: bool = False
     lambdas: dict[str, str] = field(default_factory=dict)
 
@@ -74,7 +75,7 @@ class Printer:
         name = function.function_name
         if function.is_internal:
             raise refused(f"the function {name}")
-        self.generators |= name.lower() in GENERATORS
+        self.sealing |= seals(name)
         if name.lower() == "struct":
             # Its fields are called as the columns are here, whatever these are called further down.
             arguments = [self._member(argument) for argument in function.arguments]
@@ -83,6 +84,7 @@ class Printer:
         return called(name, arguments, distinct=function.is_distinct)
 
     def _call_function(self, function: Any) -> Printed:
+        self.sealing |= seals(function.function_name)
         arguments = [self._argument(argument) for argument in function.arguments]
         return Printed(f"{identifiers(parts_of(function.function_name))}({', '.join(a.sql for a in arguments)})")
 
@@ -105,8 +107,7 @@ class Printer:
         """The user's own text stays what it is; it calls columns by the names that they have below it."""
         said = given(text.expression)
         self.texts = True
-        self.windows |= said.windows
-        self.generators |= said.generators
+        self.sealing |= said.sealing
         return Printed(said.sql, OR)
 
     def _alias(self, alias: Any) -> Printed:
@@ -144,7 +145,7 @@ class Printer:
         return Printed(self.lambdas[".".join(variable.name_parts)])
 
     def _window(self, window: Any) -> Printed:
-        self.windows = True
+        self.sealing = True
         clauses = []
         if window.partition_spec:
             clauses.append(f"PARTITION BY {', '.join(self.printed(e).sql for e in window.partition_spec)}")

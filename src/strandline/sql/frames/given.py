@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from strandline.errors import SqlError
 from strandline.sql.ddl import parse_select
-from strandline.sql.frames.operators import GENERATORS
+from strandline.sql.frames.operators import seals
 from strandline.sql.frames.refusals import refused
 from strandline.sql.spans import span, tokenize
 
@@ -20,8 +20,7 @@ class Given:
     sql: str
     name: str | None
     star: bool
-    windows: bool
-    generators: bool
+    sealing: bool
 
 
 def given(text: str) -> Given:
@@ -37,11 +36,10 @@ def given(text: str) -> Given:
     if len(items) != 1 or isinstance(items[0], exp.Aliases):
         raise refused(f"the expression {words!r}", "give each column an expression of its own")
     item = items[0]
-    windows = item.find(exp.Window) is not None
-    generators = any(token.text.lower() in GENERATORS for token in tokenize(words, "<expr>"))
+    sealing = item.find(exp.Window) is not None or any(seals(t.text) for t in tokenize(words, "<expr>"))
     if isinstance(item, exp.Alias):
         start, end = span(item.this)
         sql = (prefix + words)[start:end]
-        return Given(sql, item.alias, False, windows, generators)
+        return Given(sql, item.alias, False, sealing)
     name = item.name if isinstance(item, exp.Column) and not item.is_star else None
-    return Given(words, name, item.is_star, windows, generators)
+    return Given(words, name, item.is_star, sealing)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from strandline.sql.frames.printed import AND, ATOM, COMPARISON, NOT, OR, PRODUCT, SUM, UNARY, Printed, infix
 from strandline.sql.frames.refusals import refused
+from strandline.sql.functions import GENERATORS, NON_DETERMINISTIC
 
 _INFIX = {
     "and": ("AND", AND),
@@ -21,11 +22,10 @@ _BITS = ("&", "|", "^")
 _POSTFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-GENERATORS = {
-    "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple",
-    "variant_explode", "variant_explode_outer",
-}  # fmt: skip
-"""Functions that make rows of one row."""
+
+def seals(name: str) -> bool:
+    """Whether a function makes other rows of a row, or another value each time."""
+    return name.lower() in GENERATORS | NON_DETERMINISTIC
 
 
 def called(name: str, arguments: Sequence[Printed], *, distinct: bool = False) -> Printed:

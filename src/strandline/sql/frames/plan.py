@@ -108,7 +108,7 @@ class _Plan(Builder):
         below, printer, fields = self.over(
             select, outer, lambda p: [f for e in project.expressions for f in self.fields(e, p)]
         )
-        return replace(below, fields=tuple(fields), table=(), whole=False, sealed=printer.windows or printer.generators)
+        return replace(below, fields=tuple(fields), table=(), whole=False, sealed=printer.sealing)
 
     def _with_columns(self, with_columns: Any, outer: Scopes) -> Select:
         select = self.select(with_columns.input, outer)
@@ -124,7 +124,7 @@ class _Plan(Builder):
                 fields = [field if id(old) in same else old for old in fields]
             else:
                 fields.append(field)
-        return replace(below, fields=tuple(fields), table=(), whole=False, sealed=printer.windows or printer.generators)
+        return replace(below, fields=tuple(fields), table=(), whole=False, sealed=printer.sealing)
 
     def _with_columns_renamed(self, renamed: Any, outer: Scopes) -> Select:
         select = self.select(renamed.input, outer)
@@ -162,7 +162,8 @@ class _Plan(Builder):
         if grouped and not select.sealed and select.body is None:
             printer = self.printer(select.fields, outer)
             condition = printer.printed(filter_.condition)
-            if not printer.texts and select.group and all(field.plain for field in printer.used):
+            plain = all(field.plain for field in printer.used) and not printer.sealing
+            if not printer.texts and select.group and plain:
                 # Whole groups go or stay, so their rows may as well.
                 return replace(select, where=(*select.where, condition))
             if not printer.texts:
@@ -170,7 +171,9 @@ class _Plan(Builder):
         if not select.flat and not self._reads_columns(filter_.condition, select, outer):
             select = self.wrapped(select, outer)
         below, printer, condition = self.over(select, outer, lambda printer: printer.printed(filter_.condition))
-        return replace(below, where=(*below.where, condition), texts=below.texts or printer.texts)
+        return replace(
+            below, where=(*below.where, condition), texts=below.texts or printer.texts, sealed=printer.sealing
+        )
 
     def _reads_columns(self, expression: Any, select: Select, outer: Scopes) -> bool:
         printer = self.printer(select.fields, outer)
@@ -239,7 +242,7 @@ class _Plan(Builder):
             whole=False,
             group=group,
             grouping_sets=aggregate.group_type != 1,
-            sealed=printer.windows or printer.generators,
+            sealed=printer.sealing,
         )
 
     # Two inputs

@@ -46,7 +46,7 @@ class Select:
     limit: int | None = None
     offset: int | None = None
     sealed: bool = False
-    """Windows or generators: other rows in FROM would mean other values."""
+    """Windows, generators, or values that change by themselves: other rows in FROM would mean other values."""
 
     body: str | None = None
     chain: str = ""
