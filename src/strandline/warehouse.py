@@ -620,7 +620,7 @@ class Warehouse:
             report = self._nothing_done(plan) if plan.empty else self._run(plan, lease, nobody, resumed)
             problem = report.views[name].problem
             if problem is not None:
-                raise RefreshError("NOT_VERIFIED", f"view {name} cannot be brought up to date to be compared: {problem}")
+                raise RefreshError("NOT_VERIFIED", f"view {name} cannot be brought up to date and compared: {problem}")
             state = self._published.state()
             entry = self._entry(name, state)
             node = self._published.node(entry)
