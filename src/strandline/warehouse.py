@@ -617,8 +617,10 @@ class Warehouse:
         with self._changing(f"verify {name}") as (lease, resumed), ExitStack() as hold:
             advanced = self._advance([name], (), lease, nobody, strict=True, hold=hold)
             plan = self._planner(advanced).plan([name])
-            if not plan.empty:
-                self._run(plan, lease, nobody, resumed)
+            report = self._nothing_done(plan) if plan.empty else self._run(plan, lease, nobody, resumed)
+            problem = report.views[name].problem
+            if problem is not None:
+                raise RefreshError("NOT_VERIFIED", f"view {name} cannot be brought up to date and compared: {problem}")
             state = self._published.state()
             entry = self._entry(name, state)
             node = self._published.node(entry)
@@ -646,7 +648,7 @@ class Warehouse:
         hold: ExitStack | None = None,
     ) -> Advanced:
         """The first phase of a refresh, with the steps of its own that it may need."""
-        requested = [name for name in full if self._node(name).copied]
+        requested = [name for name in full if self._node(name).copied or self._node(name).base]
 
         def run(plan: RefreshPlan) -> RefreshReport:
             return self._run(plan, lease, watcher, None)

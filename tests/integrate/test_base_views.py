@@ -71,6 +71,14 @@ def bases(blocks: tuple[Block, ...]) -> list[Block]:
     return [each for each in blocks if each.node.startswith(BASE_PREFIX)]
 
 
+def test_columns_that_cannot_be_held_in_memory_are_joined_above() -> None:
+    odd = Scan(At("lake.d"), "d", (Column("id", "int"), Column("x", "struct<a:int>")))
+    joined = Join((scan("pg.a", "a"), odd), (equality("a.x", "d.id"),))
+    base, own = cut([block(Project(joined, shown("a.y", "d.x")))], home, key)
+    assert base.inputs == ("pg.a",)
+    assert own.inputs == (base.node, "lake.d")
+
+
 def test_a_join_of_several_sources_and_a_lake_is_one_base_view() -> None:
     joined = Join(
         (scan("pg.a", "a"), scan("far.c", "c"), scan("lake.d", "d")), (equality("a.x", "c.x"), equality("c.z", "d.id"))

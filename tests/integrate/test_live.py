@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from strandline import StrandlineError
 from strandline.demo.server import PostgresServer
 from strandline.engine.session import Engine
 from strandline.integrate.levels import check
+from strandline.propagate import base_views
 from tests.conftest import bag, new_database
 from tests.integrate.live import JOINED, RETURNED, TOTALS, Shop, rounds, shop
 
@@ -39,6 +41,8 @@ def test_every_algorithm_follows_its_sources(opened: Shop) -> None:
         report = opened.refreshed()
         assert {told["updates"] for told in report.asked.values()} <= {0, 1, 2, 3}
     assert not opened.warehouse.copies()
+    for view in opened.warehouse.status().base_views:
+        assert len(loads(opened, view.name)) == 1, "what was filled once goes on from there"
     stored = {view.of for view in opened.warehouse.status().base_views if view.of is not None}
     assert len(stored) == 3, "the grouped algorithms keep auxiliary views"
     report = opened.refreshed()
@@ -153,6 +157,35 @@ def test_a_source_that_fails_delays_its_views_alone(opened: Shop) -> None:
     opened.refreshed()
 
 
+def test_odd_values_join_as_in_spark(opened: Shop) -> None:
+    """Arrays, NaN, both zeros and NULL, in a self-join."""
+    opened.sales.execute("CREATE TABLE odd (id int PRIMARY KEY, tags int[], f float8)")
+    opened.sales.execute("ALTER TABLE odd REPLICA IDENTITY FULL")
+    opened.sales.execute("INSERT INTO odd VALUES (1, '{1,NULL}', 'NaN'), (2, '{}', 0), (3, NULL, NULL)")
+    query = "SELECT a.id, a.tags, b.id AS other FROM sales.odd a JOIN sales.odd b ON a.f = b.f"
+    opened.warehouse.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    opened.sales.execute("INSERT INTO odd VALUES (4, '{4}', 'NaN'), (5, '{5,6}', '-0'), (6, '{}', NULL)")
+    opened.sales.execute("UPDATE odd SET tags = '{7}' WHERE id = 1")
+    assert opened.warehouse.refresh().ok
+    pairs = [(1, [7], 1), (1, [7], 4), (4, [4], 1), (4, [4], 4), (2, [], 2), (2, [], 5), (5, [5, 6], 2), (5, [5, 6], 5)]
+    assert sorted(opened.shown("v")) == sorted(pairs)
+    opened.sales.execute("DELETE FROM odd WHERE id IN (1, 5)")
+    assert opened.warehouse.verify("v").ok
+    assert sorted(opened.shown("v")) == [(2, [], 2), (4, [4], 4)]
+
+
+def test_rows_that_lost_their_key_are_not_taken_for_a_set(opened: Shop) -> None:
+    opened.follow("returned", RETURNED)
+    opened.refreshed()
+    opened.sales.execute("ALTER TABLE returns DROP CONSTRAINT returns_pkey")
+    opened.sales.execute("INSERT INTO returns SELECT * FROM returns")
+    report = opened.warehouse.refresh()
+    assert "SOURCE_SCHEMA_CHANGED" in str(report.views["returned"].problem)
+    opened.sales.execute("DELETE FROM returns a USING returns b WHERE a.ctid > b.ctid AND a.id = b.id")
+    opened.sales.execute("ALTER TABLE returns ADD PRIMARY KEY (id)")
+    opened.refreshed()
+
+
 def test_what_is_lost_is_filled_anew_with_a_reason(opened: Shop) -> None:
     opened.follow("returned", RETURNED)
     opened.refreshed()
@@ -164,14 +197,55 @@ def test_what_is_lost_is_filled_anew_with_a_reason(opened: Shop) -> None:
     )
     opened.sales.execute("UPDATE orders SET amount = 9")
     assert filled(opened) == "SLOT_LOST"
+    (base,) = opened.warehouse.status().base_views
+    assert opened.warehouse.refresh(base.name, full=True).ok
+    assert loads(opened, base.name)[0] == "REQUESTED"
+    opened.refreshed()
+
+
+def test_a_table_that_is_emptied_before_its_source_is_held_is_filled_from(
+    opened: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log that is taken in while a source is held may tell more than the one before."""
+    opened.warehouse.sql("CREATE MATERIALIZED VIEW whys AS SELECT id, why FROM sales.returns")
+    integrate, statements = base_views._integrate, ["TRUNCATE returns; INSERT INTO returns VALUES (9, 9, 'after')"]
+
+    def emptied_first(*args: Any) -> Any:
+        while statements:
+            opened.sales.execute(statements.pop().encode())
+        return integrate(*args)
+
+    monkeypatch.setattr(base_views, "_integrate", emptied_first)
+    opened.sales.execute("INSERT INTO returns VALUES (8, 8, 'before')")
+    for _ in range(2):
+        assert opened.warehouse.refresh().ok
+        assert opened.shown("whys") == [(9, "after")]
+    assert not statements
+
+
+def test_a_base_view_that_cannot_be_filled_leaves_the_others_alone(opened: Shop) -> None:
+    opened.sales.execute("INSERT INTO orders VALUES (99, 0, 0, 'NaN', '')")
+    for view in ("amounts AS SELECT id, amount FROM sales.orders", "whys AS SELECT id, why FROM sales.returns"):
+        name, _, query = view.partition(" AS ")
+        opened.warehouse.sql(f"CREATE MATERIALIZED VIEW {name} WITH NO DATA AS {query}")
+    report = opened.warehouse.refresh()
+    assert "SOURCE_VALUE" in str(report.views["amounts"].problem)
+    assert report.views["whys"].problem is None and len(opened.shown("whys")) == 4
+    left = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
+    assert opened.sales.execute(left.encode()).fetchall() == [(0,)]
 
 
 def filled(opened: Shop) -> str:
     """Refresh; why the base view was filled."""
     opened.refreshed()
-    base = opened.warehouse.status().base_views[0].name
+    return loads(opened, opened.warehouse.status().base_views[0].name)[0]
+
+
+def loads(opened: Shop, base: str) -> list[str]:
+    """Why a base view was filled from its tables, each time, the last first."""
     plans = [entry.refresh.plan for entry in opened.warehouse.history(base) if entry.step.kind == "load"]
-    return str(plans[0]["views"][0]["reason"]["code"])  # type: ignore[index,call-overload]
+    told = [{view["name"]: view["reason"]["code"] for view in plan["views"]} for plan in plans]  # type: ignore[index,call-overload,union-attr]
+    return [str(each[base]) for each in told]
 
 
 def refused(action: object) -> str:

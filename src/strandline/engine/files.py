@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
@@ -32,6 +34,20 @@ def count_signs(path: str, sign: str, storage_options: Mapping[str, str] | None 
 def count_rows(path: str, storage_options: Mapping[str, str] | None = None) -> int:
     """How many rows the files at *path* have."""
     return int(_stored(path, storage_options).count_rows())
+
+
+def write_rows(table: pa.Table, path: str, storage_options: Mapping[str, str] | None = None) -> None:
+    """Write rows as a file directly below *path*."""
+    if "://" in path:
+        pq.write_table(table, "part-0.parquet", filesystem=_filesystem(path, storage_options))
+        return
+    Path(path).mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, f"{path}/part-0.parquet")
+
+
+def read_rows(path: str, storage_options: Mapping[str, str] | None = None) -> pa.Table:
+    """The rows of the files at *path*."""
+    return _stored(path, storage_options).to_table()
 
 
 def _stored(path: str, storage_options: Mapping[str, str] | None) -> ds.Dataset:

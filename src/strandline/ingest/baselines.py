@@ -19,9 +19,11 @@ def jdbc_rows(
     *prefix* begins the names of the views that stand for its parts.
     """
     views = [f"strandline_{prefix}_{number}" for number in range(len(baseline.rows))]
-    for view, rows in zip(views, baseline.rows, strict=True):
-        engine.jdbc_view(view, rows.options, rows.parts)
     shown = ", ".join(f"{parsers[name](quoted(name))} AS {quoted(name)}" for name in columns)
-    yield f"SELECT {shown} FROM ({' UNION ALL '.join(f'SELECT * FROM {view}' for view in views)})"
-    for view in views:
-        engine.drop_view(view)
+    try:
+        for view, rows in zip(views, baseline.rows, strict=True):
+            engine.jdbc_view(view, rows.options, rows.parts)
+        yield f"SELECT {shown} FROM ({' UNION ALL '.join(f'SELECT * FROM {view}' for view in views)})"
+    finally:
+        for view in views:
+            engine.drop_view(view)

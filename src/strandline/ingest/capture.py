@@ -81,7 +81,8 @@ class _Taken:
             name: ChangeLog(table.path, len(table.wanted.columns), logged(record, name, table.path), storage_options)
             for name, table in tables.items()
         }
-        self._broken: dict[str, tuple[str, int]] = {}
+        # What broke a log stays known: whoever is still before that place cannot go on.
+        self._broken = {name: (logged.broken, logged.broken_at) for name, logged in record.tables.items()}
         self._begun: Begun | None = None
         self._number = 0
         self._counts: dict[str, dict[str, int]] = {}

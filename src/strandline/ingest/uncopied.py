@@ -31,6 +31,9 @@ from strandline.sources.questions import AskedSource
 NOTED = "@noted"
 """Among the inputs of a base view's version: what its sources noted of each table when it was filled."""
 
+LOG = "log"
+"""Among what is noted of a table: the log that holds its changes from then on."""
+
 FILLED = "@filled"
 """Among them: why the version was filled from the tables themselves, if it was."""
 
@@ -150,13 +153,14 @@ class UncopiedSource:
     def reached(self, seen: str, tables: Mapping[str, Sequence[Position]]) -> int | None:
         """The place of the log up to which a snapshot that saw *seen* shows all transactions, and beyond which none.
 
-        Transactions of *tables* count, of each those after the positions that are given. None if there is no such
-        place: the snapshot shows a transaction that stands in the log after one that it does not show.
+        Transactions of *tables* count, of each those from the places of the positions that are given, for a place says
+        nothing of what was seen beyond it. None if there is no such place: the snapshot shows a transaction that stands
+        in the log after one that it does not show.
         """
         record = self._catalog.captures.get(self.name)
         assert record is not None
         upto = record.place
-        pairs = [(table, after) for table, since in tables.items() for after in since]
+        pairs = [(table, position_of(log_of(p), place_of(p))) for table, since in tables.items() for p in since]
         found = [t for table, after in pairs for t in self.log.transactions(table, after, upto)]
         shown = {t.place or 0: self.inner.sees(seen, str(t.txid)) for t in found}
         first_hidden = min((place for place, there in shown.items() if not there), default=upto)
@@ -175,9 +179,9 @@ class UncopiedSource:
             if log_of(position) != record.log:
                 was = record.details.get("lost")
                 return Reason(str(was["code"]), str(was["text"])) if isinstance(was, dict) else Reason("SLOT_LOST")
+            if _noted(base, f"{self.name}.{table}").get(LOG) != self._log_path(table):
+                return Reason("SOURCE_TABLE_REWRITTEN", f"other columns of {self.name}.{table} are logged than before")
             found = record.tables.get(table)
-            if found is not None and found.path != self._log_path(table):
-                return Reason("SOURCE_TABLE_REWRITTEN", f"more columns of {self.name}.{table} are read than before")
             if found is not None and found.broken_at is not None and found.broken_at >= place_of(position):
                 code, _, text = (found.broken or "").partition(": ")
                 return Reason(code, text)
@@ -185,6 +189,10 @@ class UncopiedSource:
                 return Reason("SOURCE_TRUNCATED", f"{self.name}.{table}")
         noted = {table: self._wanted(table, _noted(base, f"{self.name}.{table}")) for table in tables}
         return next(iter(self.inner.changed_since(noted).values()), None)
+
+    def noted(self, table: str, details: Mapping[str, Json]) -> dict[str, Json]:
+        """What is to be remembered of a table that a base view was filled from; *details* as the source gave them."""
+        return {**details, LOG: self._log_path(table)}
 
     def start(self, seen: str) -> Position:
         """The position of what a snapshot shows, which was taken after the last capture."""
@@ -199,15 +207,19 @@ class UncopiedSource:
         return position_of(record.log, place)
 
     def _followed(self, record: CaptureRecord) -> dict[str, TableToCapture]:
-        """The tables that base views read which were filled from this log."""
+        """The tables that base views read which were filled from this log, as the newest of them know each."""
         found: dict[str, TableToCapture] = {}
+        newest: dict[str, int] = {}
         for view in self._catalog.views.all():
             base = self._catalog.versions.baseline(view.id) if view.kind == "base" else None
             for leaf in view.inputs if base is not None else ():
                 source, _, table = leaf.partition(".")
-                if source == self.name and base is not None and log_of(base.positions[leaf]) == record.log:
+                if source != self.name or base is None or log_of(base.positions[leaf]) != record.log:
+                    continue
+                place = place_of(base.positions[leaf])
+                if place >= newest.get(table, 0):
                     wanted = self._wanted(table, _noted(base, leaf))
-                    found[table] = TableToCapture(wanted, self._log_path(table))
+                    found[table], newest[table] = TableToCapture(wanted, self._log_path(table)), place
         return found
 
     def _wanted(self, table: str, details: Mapping[str, Json]) -> Wanted:

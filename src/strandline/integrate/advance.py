@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from strandline.algebra.bag import SignedBag, SignedRow
 from strandline.algebra.plan import Bag, Operand
 from strandline.algebra.schema import Column, Schema, names
@@ -28,7 +26,7 @@ from strandline.integrate.algorithm import Algorithm
 from strandline.integrate.asking import Answering, HeldSource, Traffic, VersionedTable, answered
 from strandline.integrate.driver import Driver, Run
 from strandline.integrate.messages import VIEW, Query
-from strandline.integrate.workbench import Table, Workbench, signed_rows, store
+from strandline.integrate.workbench import Table, Workbench, loaded, store
 from strandline.sources.protocol import Position, Source
 from strandline.sources.questions import HeldSnapshot
 from strandline.sql.names import quoted, quoted_list
@@ -208,7 +206,7 @@ class Integration:
             path = f"{self._folder}/changes-{source}-{table}"
             shown = quoted_list((*names(fields), "_position", SIGN))
             if self._engine.write_parquet(f"SELECT {shown} FROM ({changes})", path):
-                for row, times in signed_rows(pq.read_table(path)).items():
+                for row, times in loaded(path, self._engine.storage_options).items():
                     yield row[-1], [(row[:-1], times)]
 
     def _history(self, node: Node, run: Run, updates: Sequence[tuple[str, int]]) -> dict[str, Json]:
@@ -218,7 +216,8 @@ class Integration:
             rows = installed.changes.get(VIEW, SignedBag())
             numbered = numbered + SignedBag(((*row, installed.upto), times) for row, times in rows.items())
         path = layout.history_path(self._root, node.record.location)
-        store(numbered, (*node.stored, Column(UPDATE, "bigint", False)), path)
+        columns = (*node.stored, Column(UPDATE, "bigint", False))
+        store(numbered, columns, path, self._engine.storage_options)
         return {"path": path, "updates": [[home, place] for home, place in updates]}
 
     def _stored(self, node: Node, run: Run, bag: str) -> Delta:
@@ -227,7 +226,7 @@ class Integration:
         if not rows:
             return Delta("", 0, 0)
         path = f"{self._folder}/{node.record.id}"
-        store(rows, node.stored, path)
+        store(rows, node.stored, path, self._engine.storage_options)
         return Delta(path, sum(rows.inserted.values()), sum(rows.deleted.values()))
 
 

@@ -22,6 +22,7 @@ from strandline.ingest.uncopied import UncopiedSource
 from strandline.integrate.algorithm import Algorithm
 from strandline.integrate.algorithms import Options, create
 from strandline.integrate.view import View, column_of, relation_of
+from strandline.sources.arrow_types import has_arrow_type
 from strandline.sources.protocol import Source
 from strandline.sql.shapes import storable
 
@@ -107,7 +108,10 @@ def _cut(plan: Plan, homes: Homes, keys: Keys, parts: dict[str, _Part]) -> Plan:
 
 
 def _home(scan: Scan, homes: Homes) -> Home | None:
-    return homes(scan.operand.relation) if isinstance(scan.operand, At) else None
+    """Where a scan reads; what has columns that cannot be held in memory is joined above, if it has versions."""
+    found = homes(scan.operand.relation) if isinstance(scan.operand, At) else None
+    held = all(has_arrow_type(field.type) for field in scan.fields)
+    return None if found == "versioned" and not held else found
 
 
 def _joined(plan: Plan) -> tuple[list[Plan], list[Scalar]]:

@@ -40,11 +40,20 @@ class Filling:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for snapshot in self._snapshots.values():
-            snapshot.close()
+        self._let_go()
 
     def fill(self, node: Node, reason: Reason, step_id: str) -> NewVersion:
-        """Compute the contents of *node* from its tables; what their logs hold from now on is applied to that."""
+        """Compute the contents of *node* from its tables; what their logs hold from now on is applied to that.
+
+        An error may end a snapshot, so that the base views after one that fails are filled in others.
+        """
+        try:
+            return self._filled(node, reason, step_id)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _filled(self, node: Node, reason: Reason, step_id: str) -> NewVersion:
         assert node.block is not None
         base = self._catalog.versions.baseline(node.record.id)
         selects: dict[str, str] = {}
@@ -62,7 +71,7 @@ class Filling:
                         f"{step_id.replace('-', '_')}_{number}",
                     )
                     selects[leaf] = stack.enter_context(jdbc_rows(self._engine, copy, *given))
-                    noted[leaf] = dict(copy.details)
+                    noted[leaf] = source.noted(table, copy.details)
                     positions[leaf] = self._positions[source.name]
                 else:
                     positions[leaf] = self._version(source, leaf)
@@ -85,6 +94,12 @@ class Filling:
             self._snapshots[source.name] = source.inner.hold()
             self._positions[source.name] = source.start(self._snapshots[source.name].seen)
         return self._snapshots[source.name]
+
+    def _let_go(self) -> None:
+        for snapshot in self._snapshots.values():
+            snapshot.close()
+        self._snapshots.clear()
+        self._positions.clear()
 
     def _version(self, source: Source, leaf: str) -> Position:
         if leaf not in self._positions:

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.evaluate import evaluate
@@ -34,6 +32,7 @@ from strandline.algebra.plan import (
 )
 from strandline.algebra.scalar import COMPARISONS, Call, Col, Lit, Scalar, Text
 from strandline.algebra.schema import Schema, names
+from strandline.engine.files import read_rows, write_rows
 from strandline.engine.session import Engine
 from strandline.sources.arrow_types import arrow_type
 from strandline.sql.names import quoted, quoted_list
@@ -91,12 +90,12 @@ class Workbench:
         if table.rows is None or table.rows > self._most:
             return None
         path = self._path()
-        return loaded(path) if self._engine.write_parquet(table.signed, path) else SignedBag()
+        return self._read(path) if self._engine.write_parquet(table.signed, path) else SignedBag()
 
     def select(self, rows: SignedBag, columns: Schema) -> str:
         """A SELECT of signed rows, which are written to a file for it."""
         path = self._path()
-        store(rows, columns, path)
+        store(rows, columns, path, self._engine.storage_options)
         return f"SELECT {quoted_list((*names(columns), SIGN))} FROM parquet.{quoted(path)}"
 
     def close(self) -> None:
@@ -126,13 +125,16 @@ class Workbench:
         path = self._path()
         sql = render(map_scans(plan, signed), bound, signed=True)
         wrote = self._engine.write_parquet(f"SELECT {quoted_list((*names(plan.columns), SIGN))} FROM ({sql})", path)
-        return loaded(path) if wrote else SignedBag()
+        return self._read(path) if wrote else SignedBag()
+
+    def _read(self, path: str) -> SignedBag:
+        return loaded(path, self._engine.storage_options)
 
     def _path(self) -> str:
         return f"{self._folder}/{next(self._numbers)}"
 
 
-def store(rows: SignedBag, columns: Schema, path: str) -> None:
+def store(rows: SignedBag, columns: Schema, path: str, storage_options: Mapping[str, str] | None = None) -> None:
     """Write signed rows to a folder, as unit rows with ``__sign``."""
     units = [(row, 1 if times > 0 else -1) for row, times in rows.items() for _ in range(abs(times))]
     arrays = [
@@ -141,18 +143,12 @@ def store(rows: SignedBag, columns: Schema, path: str) -> None:
     fields = [pa.field(column.name, array.type) for column, array in zip(columns, arrays, strict=True)]
     signs = pa.array([sign for _, sign in units], pa.int32())
     table = pa.Table.from_arrays([*arrays, signs], schema=pa.schema([*fields, pa.field(SIGN, pa.int32())]))
-    Path(path).mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, f"{path}/part-0.parquet")
+    write_rows(table, path, storage_options)
 
 
-def loaded(path: str) -> SignedBag:
-    """The signed rows of a folder."""
-    return signed_rows(pq.read_table(path))
-
-
-def signed_rows(table: pa.Table) -> SignedBag:
-    """Rows with a last column ``__sign`` as a bag."""
-    columns = [_values(column) for column in table.columns]
+def loaded(path: str, storage_options: Mapping[str, str] | None = None) -> SignedBag:
+    """The signed rows of a folder, whose last column is ``__sign``."""
+    columns = [_values(column) for column in read_rows(path, storage_options).columns]
     return SignedBag((row[:-1], row[-1]) for row in zip(*columns, strict=True))
 
 

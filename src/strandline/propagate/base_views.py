@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from strandline.algebra.plan import scans
 from strandline.catalog import Json, Lease
 from strandline.errors import SourceError, StrandlineError
 from strandline.ingest.advance import problem_of
@@ -19,6 +20,7 @@ from strandline.ingest.capture import Captured
 from strandline.ingest.uncopied import UncopiedSource
 from strandline.integrate.advance import Integrated, Integration, held
 from strandline.integrate.base_views import algorithm_of, home_of
+from strandline.integrate.view import relation_of
 from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan, Step
 from strandline.propagate.progress import Event, Watcher, nobody
@@ -32,7 +34,7 @@ from strandline.store.deltas import Delta
 from strandline.store.node import Node
 
 TRIES = 3
-"""How often base views are begun anew, if a source loses the snapshot that it held."""
+"""How often base views are begun anew, if a source loses its snapshot or does what its log does not tell."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def looked_at(context: Context, names: Collection[str]) -> dict[str, BaseState]:
 def advance(
     context: Context,
     names: Collection[str],
+    requested: Collection[str],
     lease: Lease,
     run: Callable[[RefreshPlan], RefreshReport],
     watch: Watcher = nobody,
@@ -106,7 +109,7 @@ def advance(
     strict: bool,
     hold: ExitStack | None = None,
 ) -> Bases:
-    """Bring the base views that *names* read to one state of their sources.
+    """Bring the base views that *names* read to one state of their sources; *requested* ones are filled in any case.
 
     A source that fails is a problem of the views over it, or, with *strict*, an error; the others go on. Sources are
     held until this is done, or, if *hold* is given, as long as that.
@@ -116,20 +119,19 @@ def advance(
     if not groups:
         return bases
     problems: dict[str, Reason] = {}
-    anew = _capture(context, groups, bases, problems, lease)
-    if anew:
-        report = run(_filling(context, anew))
-        failed = {name: told.problem for name, told in report.hidden.items() if told.problem}
-        for group in groups:
-            why = next((failed[node.name] for node in group.nodes if node.name in failed), None)
-            if why is not None:
-                problems[group.name] = Reason("SOURCE_FAILED", why)
-    for _ in range(TRIES):
-        lost = _integrate(context, groups, bases, problems, lease, watch, hold)
-        if lost is None:
+    again, tries = None, 0
+    while tries < TRIES:
+        known = len(problems)
+        anew = _capture(context, groups, bases, problems, lease, requested)
+        _fill(groups, problems, run, _filling(context, anew))
+        requested = ()
+        again = _integrate(context, groups, bases, problems, lease, watch, hold)
+        if again is None:
             break
-    if lost is not None:
-        problems |= {group.name: problem_of(lost) for group in groups if group.name not in problems}
+        # What failed is left out from now on, so that does not count.
+        tries += len(problems) == known
+    if again is not None:
+        problems |= {group.name: again for group in groups if group.name not in problems}
     if strict and problems:
         raise SourceError("SOURCE_FAILED", "; ".join(f"{name}: {why}" for name, why in problems.items()))
     for group in groups:
@@ -168,14 +170,30 @@ def _schema_problem(context: Context, node: Node) -> Reason | None:
             return Reason("SOURCE_TABLE_GONE", f"{leaf} does not exist any more; `strandline source check` says why")
         if info.problem is not None:
             return Reason("SOURCE_FAILED", f"[NO_REPLICA_IDENTITY] {leaf}: {info.problem}")
-        problem = schema_problem(node, leaf, info.columns)
+        problem = schema_problem(node, leaf, info.columns) or _key_problem(node, leaf, info.key)
         if problem is not None:
             return problem
     return None
 
 
+def _key_problem(node: Node, leaf: str, now: Sequence[str]) -> Reason | None:
+    """Rows that are told apart by a key must have it still."""
+    assert node.block is not None
+    keys = [scan.key for scan in scans(node.block.body) if relation_of(scan) == leaf]
+    for key in keys:
+        if key and not (now and set(now) <= set(key)):
+            known = f"({', '.join(now)})" if now else "none"
+            text = (
+                f"the key of {leaf} was ({', '.join(key)}) and is {known} now; put it back, or redefine the views that "
+                "read it with CREATE OR REPLACE"
+            )
+            return Reason("SOURCE_SCHEMA_CHANGED", text)
+    return None
+
+
 def _looked_at(context: Context, group: Group) -> BaseState:
     node = group.node
+    _asked(context, node)
     problem = _schema_problem(context, node)
     if problem is not None:
         return BaseState(problem=problem)
@@ -202,7 +220,7 @@ def _anew(context: Context, group: Group) -> Reason | None:
         return Reason("FIRST_FILL")
     for part in group.parts.values():
         beside = context.catalog.versions.baseline(part.record.id)
-        if beside is None or beside.positions != base.positions:
+        if beside is None or any(beside.positions[leaf] != base.positions[leaf] for leaf in part.leaves):
             return Reason("INPUT_REBASELINED", f"{part.name} does not show what {node.name} does")
     for source in _asked(context, node).values():
         reason = source.anew(node.record, base, source.lost())
@@ -219,36 +237,69 @@ def _anew(context: Context, group: Group) -> Reason | None:
 
 
 def _capture(
-    context: Context, groups: Sequence[Group], bases: Bases, problems: dict[str, Reason], lease: Lease
+    context: Context,
+    groups: Sequence[Group],
+    bases: Bases,
+    problems: dict[str, Reason],
+    lease: Lease,
+    requested: Collection[str],
 ) -> dict[str, Reason]:
     """Take the logs of all sources in; the nodes that have to be filled next, and why."""
-    anew: dict[str, Reason] = {}
+    anew = {group.name: Reason("REQUESTED") for group in groups if group.name in requested}
     sources: dict[str, UncopiedSource] = {}
     for group in groups:
         try:
+            asked = _asked(context, group.node)
             problem = _schema_problem(context, group.node)
             reason = None if problem is not None else _anew(context, group)
-            sources |= _asked(context, group.node)
+            sources |= asked
         except SourceError as error:
             problem, reason = problem_of(error), None
         if problem is not None:
             problems[group.name] = problem
         elif reason is not None:
-            anew[group.name] = reason
+            anew.setdefault(group.name, reason)
     for name, source in sources.items():
         readers = [group for group in groups if group.name not in problems and group.tables(name)]
         to_read = dict.fromkeys(table for group in readers if group.name in anew for table in group.tables(name))
         try:
-            bases.captured[name] = source.take_in(list(to_read), lease)
+            bases.captured.setdefault(name, Captured()).add(source.take_in(list(to_read), lease))
         except SourceError as error:
             problems |= {group.name: problem_of(error) for group in readers}
-    for group in groups:
-        # What was captured may tell more.
-        reason = anew.get(group.name) or (_anew(context, group) if group.name not in problems else None)
-        if reason is not None:
-            anew[group.name] = reason
+    # What was captured may tell more.
+    anew = {**_found_anew(context, groups, problems), **anew}
     going = [group for group in groups if group.name in anew and group.name not in problems]
     return {node.name: anew[group.name] for group in going for node in group.nodes}
+
+
+def _found_anew(context: Context, groups: Sequence[Group], problems: dict[str, Reason]) -> dict[str, Reason]:
+    """The base views that have to be filled, as far as can be told now, and why."""
+    found: dict[str, Reason] = {}
+    for group in groups:
+        try:
+            reason = None if group.name in problems else _anew(context, group)
+        except SourceError as error:
+            problems[group.name] = problem_of(error)
+            continue
+        if reason is not None:
+            found[group.name] = reason
+    return found
+
+
+def _fill(
+    groups: Sequence[Group],
+    problems: dict[str, Reason],
+    run: Callable[[RefreshPlan], RefreshReport],
+    filling: RefreshPlan,
+) -> None:
+    """Fill base views; one that cannot be filled is a problem of its own."""
+    if not filling.steps:
+        return
+    failed = {name: told.problem for name, told in run(filling).hidden.items() if told.problem}
+    for group in groups:
+        why = next((failed[node.name] for node in group.nodes if node.name in failed), None)
+        if why is not None:
+            problems[group.name] = Reason("SOURCE_FAILED", why)
 
 
 def _integrate(
@@ -259,21 +310,25 @@ def _integrate(
     lease: Lease,
     watch: Watcher,
     hold: ExitStack | None,
-) -> SourceError | None:
+) -> Reason | None:
     """Hold all sources, and have each base view take in what their logs hold up to there.
 
-    A base view that fails is a problem of its own. If a source loses its snapshot all have to begin anew: that error.
+    A base view that fails is a problem of its own. Why all have to begin anew, if they have: a source lost its
+    snapshot, or what was logged since the last look does not let a base view go on.
     """
     going = [group for group in groups if group.name not in problems]
-    with ExitStack() as own:
-        stack = hold or own
-        snapshots, places = bases.snapshots, {}
+    with ExitStack() as stack:
+        snapshots: dict[str, HeldSnapshot] = {}
+        places: dict[str, int] = {}
         for name, source in {k: v for group in going for k, v in _asked(context, group.node).items()}.items():
             readers = [group for group in going if group.tables(name)]
             try:
                 snapshots[name], places[name] = stack.enter_context(held(source, _read(context, readers, name), lease))
             except SourceError as error:
                 problems |= {group.name: problem_of(error) for group in readers}
+        anew = _found_anew(context, going, problems)
+        if anew:
+            return next(iter(anew.values()))
         versions = _versions(context, going, problems)
         layout.drop_integrations(context.root)
         folder = layout.integration_path(context.root, uuid.uuid4().hex)
@@ -288,10 +343,11 @@ def _integrate(
                 done = _integrated(context, integration, group)
             except SourceError as error:
                 if error.code == "SNAPSHOT_LOST":
-                    return error
+                    return problem_of(error)
                 problems[group.name] = problem_of(error)
             except Exception as error:
-                problems[group.name] = Reason("BASE_VIEW_FAILED", str(error).strip().splitlines()[0][:500])
+                told = str(error).strip() or type(error).__name__
+                problems[group.name] = Reason("BASE_VIEW_FAILED", told.splitlines()[0][:500])
             seconds = time.monotonic() - began
             if group.name in problems:
                 watch(Event("failed", "ask for", group.name, number, len(going), seconds, str(problems[group.name])))
@@ -304,6 +360,9 @@ def _integrate(
                 bases.states[node.name] = BaseState(
                     done.positions, delta=done.deltas[node.name], updates=done.updates, history=history
                 )
+        if hold is not None:
+            bases.snapshots.update(snapshots)
+            hold.enter_context(stack.pop_all())
     if not any(done.updates for done in bases.integrated.values()):
         layout.drop_integrations(context.root)
     return None

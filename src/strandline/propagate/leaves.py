@@ -85,7 +85,7 @@ def advance(
             if strict:
                 raise
             advanced.copies.update({node.name: CopyState(problem=problem_of(error)) for node in copies})
-    bases = base_views.advance(context, names, lease, run, watch, strict=strict, hold=hold)
+    bases = base_views.advance(context, names, requested, lease, run, watch, strict=strict, hold=hold)
     advanced.bases.update(bases.states)
     advanced.captured.update(bases.captured)
     advanced.integrated.update(bases.integrated)

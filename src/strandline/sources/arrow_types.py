@@ -43,6 +43,7 @@ _ARROW: dict[str, pa.DataType] = {
 }
 
 _OTHER_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}
+_ARRAY = re.compile(r"array<([^<>]*)>")
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)(?:\((\d+)(?:,(\d+))?\))?")
 
 PLAIN_TYPES = (*_ARROW, "decimal(p,s)")
@@ -84,10 +85,20 @@ def plain_type(text: str) -> str | None:
     return f"decimal({precision},{scale})" if 0 < precision <= 38 and scale <= precision else None
 
 
-def arrow_type(plain: str) -> pa.DataType:
-    """The type of Arrow for a type of :func:`plain_type`."""
-    found = _DECIMAL.fullmatch(plain)
-    return _ARROW[plain] if found is None else pa.decimal128(int(found[1]), int(found[2]))
+def arrow_type(type_: str) -> pa.DataType:
+    """The type of Arrow for a type of :func:`plain_type`, or for an array of such."""
+    array = _ARRAY.fullmatch(type_)
+    if array is not None:
+        return pa.list_(arrow_type(array[1]))
+    found = _DECIMAL.fullmatch(type_)
+    return _ARROW[type_] if found is None else pa.decimal128(int(found[1]), int(found[2]))
+
+
+def has_arrow_type(type_: str) -> bool:
+    """Whether :func:`arrow_type` knows the type."""
+    array = _ARRAY.fullmatch(type_)
+    inner = type_ if array is None else array[1]
+    return plain_type(inner) == inner
 
 
 def _nested(outer: str, *parts: pa.DataType) -> str | None:
