@@ -32,11 +32,13 @@ from strandline.errors import RefreshError, SourceError, SqlError
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
 from strandline.ingest.uncopied import UncopiedSource
+from strandline.project.config import duration
 from strandline.project.folder import Project
 from strandline.propagate.against_source import rows_at_sources, verify_against_source
 from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
+from strandline.propagate.exported import ExportedViews
 from strandline.propagate.leaves import Advanced, advance, looked_at
 from strandline.propagate.plan import REPRESENTATIONS, RefreshPlan, counted
 from strandline.propagate.planner import Planner
@@ -50,7 +52,7 @@ from strandline.propagate.verify import Verification, verify
 from strandline.sources.protocol import Finding, Source
 from strandline.sql import ddl
 from strandline.sql.create_text import ViewKeywords, ViewOptions, create_text
-from strandline.sql.names import literal, quoted
+from strandline.sql.names import literal
 from strandline.sql.references import replaced
 from strandline.sql.relations import Relation
 from strandline.sql.statements import (
@@ -62,8 +64,11 @@ from strandline.sql.statements import (
     Query,
     RefreshView,
 )
+from strandline.store import layout
 from strandline.store.node import Node, node_of
 from strandline.store.portable import check_same_engine
+from strandline.upkeep.maintain import Maintenance, steps_of
+from strandline.upkeep.report import MaintainReport
 
 if TYPE_CHECKING:
     from strandline.engine.session import DataFrame, SparkSession
@@ -84,6 +89,7 @@ class Warehouse:
         self._declared = DeclaredSources(project, catalog, engine)
         self._sources = self._declared.adapters
         self._published = Published(catalog, engine, project.warehouse_root)
+        self._exported = ExportedViews(catalog, engine, self._published)
         self._scratch: list[str] = []
 
     @classmethod
@@ -351,6 +357,8 @@ class Warehouse:
         """
         found = self._published.state(state, as_of)
         entry = self._entry(name, found)
+        if state is not None or as_of is not None:
+            self._published.require(entry, found)
         if transaction is None:
             return self._engine.query(self._published.select(entry))
         view, base = self._of_every_state(name)
@@ -410,16 +418,28 @@ class Warehouse:
     def export_views(self, schema: str) -> list[str]:
         """Make each view readable in a schema of Spark's catalog, as the newest state shows it; the names made.
 
-        Other programs of the same catalog then see published states, never a table in the middle of a refresh.
+        Other programs of the same catalog then see published states, never a table in the middle of a refresh. Whatever
+        changes the warehouse afterwards keeps these views up to date, as long as its session has that schema.
         """
-        newest = self._published.state()
-        made = []
-        for name in self.views():
-            if name in newest.entries:
-                made.append(f"{schema}.{name}")
-                select = self._published.select(newest.entries[name])
-                self._engine.run(f"CREATE OR REPLACE VIEW {quoted(schema)}.{quoted(name)} AS {select}")
-        return made
+        with self._changing(f"export views to {schema}"):
+            return self._exported.begin(schema, self._published.state())
+
+    def maintain(self, *, dry_run: bool = False, wait: float = 0, watcher: Watcher = nobody) -> MaintainReport:
+        """Put the warehouse's own tables in order: compact them, and remove what `keep_states` does not ask for.
+
+        Old states go, and with them versions, log entries, files and tables that only they needed. *dry_run* tells what
+        would be done. Killed at any time, it is finished by whoever changes the warehouse next.
+        """
+        keep = duration(self._project.config.keep_states)
+        if dry_run:
+            return Maintenance(self._context(), keep).would_do()
+        with self._changing("maintain", wait, watcher) as (lease, resumed):
+            maintenance = Maintenance(self._context(), keep)
+            steps = maintenance.steps()
+            if maintenance.needs_spark(steps):
+                self._note_processes()
+            report = maintenance.carry_out(maintenance.begin(steps, lease), steps, lease, watcher)
+            return replace(report, resumed=resumed)
 
     def states(self) -> tuple[StateRecord, ...]:
         """The published states, newest first."""
@@ -664,9 +684,13 @@ class Warehouse:
     def _changing(self, purpose: str, wait: float = 0, watcher: Watcher = nobody) -> Iterator[tuple[Lease, str | None]]:
         """Within, nobody else changes the warehouse; what a crashed refresh left is finished first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
+            before = self._catalog.states.newest(), self.views()
             resumed = self._finish_crashed(lease, watcher)
             self._declared.apply_files()
             yield lease, resumed
+            newest, views = self._catalog.states.newest(), self.views()
+            if self._engine.started or (newest, views) != before:
+                self._exported.follow(newest, views)
 
     def _finish_crashed(self, lease: Lease, watcher: Watcher) -> str | None:
         unfinished = self._catalog.refreshes.unfinished()
@@ -676,12 +700,20 @@ class Warehouse:
         noted = json.loads(self._catalog.settings.get(_PROCESSES) or "[]")
         fence(process for process in noted if process["pid"] not in own)
         self._engine.interrupt()
+        upkeep = steps_of(unfinished.plan)
+        if upkeep is not None:
+            maintenance = Maintenance(self._context(), duration(self._project.config.keep_states))
+            if maintenance.needs_spark(upkeep):
+                self._note_processes()
+            maintenance.carry_out(unfinished.id, upkeep, lease, watcher)
+            return unfinished.id
         self._note_processes()
         execute(self._context(), RefreshPlan.from_dict(unfinished.plan), lease, watcher)
         return unfinished.id
 
     def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: str | None) -> RefreshReport:
         self._note_processes()
+        layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id)
         steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
         self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
         return replace(execute(self._context(), plan, lease, watcher), resumed=resumed)

@@ -12,6 +12,7 @@ from strandline.catalog.changes import (
 )
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease
+from strandline.catalog.purging import Outlived
 from strandline.catalog.records import (
     CaptureRecord,
     HistoryEntry,
@@ -43,6 +44,7 @@ __all__ = [
     "Lease",
     "LoggedTable",
     "NewVersion",
+    "Outlived",
     "RedefineView",
     "RefreshRecord",
     "RefreshStatus",

@@ -58,6 +58,13 @@ class Captures:
                 log_transactions(session, f"{source}.{table}", logged, position)
             return _record(row)
 
+    def trimmed(self, source: str, table: str, version: int, lease: Lease) -> None:
+        """The log of a table counts from another version on: entries that nobody needs any more are not in it."""
+        with self._database.writing() as session:
+            require_held(session, lease)
+            row = session.get_one(CaptureRow, source)
+            row.tables = {**row.tables, table: {**row.tables[table], "version": version}}
+
     def remove(self, source: str) -> None:
         """Forget a source's log."""
         with self._database.writing() as session:

@@ -11,6 +11,7 @@ from strandline.catalog.leaves import Leaves
 from strandline.catalog.lock import Lock
 from strandline.catalog.models import WarehouseRow
 from strandline.catalog.moments import Clock, utc_now
+from strandline.catalog.purging import Purging
 from strandline.catalog.refreshes import Refreshes
 from strandline.catalog.settings import Settings
 from strandline.catalog.sources import Sources
@@ -26,6 +27,7 @@ class Catalog:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self.clock = clock
         self.settings = Settings(database)
         self.sources = Sources(database, clock)
         self.leaves = Leaves(database)
@@ -35,6 +37,7 @@ class Catalog:
         self.versions = Versions(database, clock)
         self.refreshes = Refreshes(database, clock)
         self.states = States(database, clock)
+        self.purging = Purging(database)
         self.lock = Lock(database)
         with database.reading() as session:
             self.warehouse_id = session.get_one(WarehouseRow, 1).uuid

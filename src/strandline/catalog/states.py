@@ -1,4 +1,4 @@
-"""Published states of the warehouse. They are only ever added: a reader of one sees it unchanged."""
+"""Published states of the warehouse: a reader of one sees it unchanged until it is purged."""
 
 from __future__ import annotations
 

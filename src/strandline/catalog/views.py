@@ -94,6 +94,11 @@ class Views:
         with self._database.reading() as session:
             return tuple(map(_record, session.scalars(select(ViewRow).where(LIVE).order_by(ViewRow.id))))
 
+    def ever(self) -> tuple[ViewRecord, ...]:
+        """All views and blocks that rows of history may name, the dropped ones too."""
+        with self._database.reading() as session:
+            return tuple(map(_record, session.scalars(select(ViewRow).order_by(ViewRow.id))))
+
     def reinstate(self, ids: Collection[int]) -> None:
         """Make exactly the views with these ids the live ones: a change of definitions is taken back."""
         with self._database.writing() as session:

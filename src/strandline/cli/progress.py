@@ -26,6 +26,11 @@ DOING = {
     "recompute": "recomputing",
     "publish": "publishing the new state",
     "verify": "verifying",
+    "purge": "purging old states",
+    "trim": "trimming the log of",
+    "compact": "compacting",
+    "vacuum": "vacuuming",
+    "clear": "clearing leftovers",
 }
 
 Progress = Callable[[str], "AbstractContextManager[Watcher]"]

@@ -140,6 +140,14 @@ class DeltaLog:
         filesystem = self._filesystem()
         return all(info.type != fs.FileType.NotFound for info in filesystem.get_file_info(relative))
 
+    def holds_version(self, version: int) -> bool:
+        """Whether *version* can still be read: the log tells its files, and all of them are there."""
+        try:
+            files = self._table(version).get_add_actions(flatten=True).column("path").to_pylist()
+        except (NoSuchTable, DeltaError):
+            return False
+        return self.holds(str(file) for file in files)
+
     def _filesystem(self) -> fs.PyFileSystem:
         try:
             return fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))

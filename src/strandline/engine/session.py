@@ -42,10 +42,14 @@ _TAG = "strandline"
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
+_OLD_VERSIONS = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+"""Whether a version older than a table's retention is refused, though its files may all be there."""
+
 _DEFAULTS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
+    _OLD_VERSIONS: "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -154,6 +158,10 @@ class Engine:
         """Carry out a statement; what it returns, if anything."""
         return self.rows(sql)
 
+    def has_schema(self, name: str) -> bool:
+        """Whether the catalog of the session has a schema."""
+        return bool(self.worker.catalog.databaseExists(name))
+
     def write_parquet(self, sql: str, path: str) -> bool:
         """Write the rows of *sql* as files at *path*, whatever was there; False if there is nothing to read."""
         frame = self._frame(sql)
@@ -209,6 +217,16 @@ class Engine:
             self.worker.conf.unset(_STEP_ID)
 
     @contextlib.contextmanager
+    def setting(self, name: str, value: str) -> Iterator[None]:
+        """Within, our own session has a setting, if it is not the user's."""
+        self._set(name, value)
+        try:
+            yield
+        finally:
+            if self._worker is not None and self._worker is not self._given:
+                self._worker.conf.unset(name)
+
+    @contextlib.contextmanager
     def step(self, view: str, step: str, *, small: bool) -> Iterator[None]:
         """Within, jobs are tagged with view and step; with little to do they run interpreted and without ceremony.
 
@@ -222,6 +240,7 @@ class Engine:
         # The default, INT96, is read by few, and not for all years.
         self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         self._set("spark.sql.constraintPropagation.enabled", "false")
+        self._set(_OLD_VERSIONS, "false")
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         worker.addTag(tag)

@@ -1,7 +1,8 @@
-"""The change log: what a source said of one of its tables, in commit order, in a Delta table that only grows.
+"""The change log: what a source said of one of its tables, in commit order.
 
 An entry holds a row in the source's own text form. What counts is the version that the catalog names: entries of a
-capture that crashed before it was recorded are undone by the next one. It is written without Spark.
+capture that crashed before it was recorded are undone by the next one; so is what removed entries that nobody needs any
+more, and was not recorded. It is written without Spark.
 """
 
 from __future__ import annotations

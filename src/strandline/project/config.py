@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -13,6 +14,12 @@ from strandline.sql.names import twice
 DEFAULT_RETAINED_WAL = "10 GB"
 
 KEEP_STATES = re.compile(r"\d+ (second|minute|hour|day|week)s?")
+
+
+def duration(keep_states: str) -> timedelta:
+    """How long ``keep_states`` says."""
+    number, unit = keep_states.split()
+    return timedelta(**{f"{unit.removesuffix('s')}s": int(number)})
 
 
 class _Strict(BaseModel):

@@ -460,7 +460,8 @@ def _detail(result: Mapping[str, Any]) -> str:
 
 _OWN_ERROR = re.compile(r"\[(NEGATIVE_COUNT|DELETE_WITHOUT_ROW|LOG_WITHOUT_ROW|SOURCE_VALUE)\][^\n]*")
 _FILE_GONE = re.compile(
-    r"FILE_NOT_FOUND|PATH_NOT_FOUND|FileNotFoundException|FAILED_READ_FILE|No such file", re.IGNORECASE
+    r"FILE_NOT_FOUND|PATH_NOT_FOUND|TIME_TRAVEL_BEYOND|FileNotFoundException|FAILED_READ_FILE|No such file",
+    re.IGNORECASE,
 )
 
 
@@ -483,5 +484,5 @@ def _message(error: Exception) -> str:
     if causes and causes[-1] not in first:
         first = f"{first} caused by {causes[-1]}"
     if _FILE_GONE.search(text):
-        return f"INPUT_GONE: a file of an input was removed meanwhile; refresh again: {first[:500]}"
+        return f"INPUT_GONE: a file of an input was removed; refresh again, in full if it stays: {first[:500]}"
     return first[:1000]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from strandline.catalog import Catalog, Json, StateEntry, StateRecord
+from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
-from strandline.errors import RefreshError
+from strandline.errors import RefreshError, StoreError
 from strandline.store.node import Node, node_of
 
 
@@ -58,6 +60,12 @@ class Published:
         """The rows that an entry shows."""
         return self.node(entry).select(entry.version)
 
+    def require(self, entry: StateEntry, state: StateRecord) -> None:
+        """Raise StoreError if what a state shows of a view was removed from outside."""
+        node = self.node(entry)
+        if not DeltaLog(node.path, self.engine.storage_options).holds_version(entry.version):
+            raise files_gone(node, [entry.version], [state.number])
+
     def seen(self, node: Node, version: int) -> dict[str, Json]:
         """What a version of a node was computed from, as its query names it: what is hidden is looked through."""
         recorded = [v for v in self.catalog.versions.all(node.record.id) if v.version == version]
@@ -81,3 +89,14 @@ class Published:
             zone = self.engine.spark.conf.get("spark.sql.session.timeZone") or "UTC"
             moment = moment.replace(tzinfo=ZoneInfo(zone))
         return moment
+
+
+def files_gone(node: Node, versions: Sequence[int], states: Sequence[int]) -> StoreError:
+    """The error for versions whose files somebody removed."""
+    shown = f"states {', '.join(map(str, sorted(states)))} show" if states else "no state shows"
+    return StoreError(
+        "FILES_GONE",
+        f"files of {node.name} that are still needed were removed from outside, by a VACUUM that keeps less than "
+        f"`keep_states`, say; {shown} what they held (table versions {', '.join(map(str, versions))}), which cannot be "
+        "read any more; read a newer state, and refresh the view in full if its newest one is hit.",
+    )

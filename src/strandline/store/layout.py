@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import uuid
 from pathlib import Path
@@ -40,3 +42,33 @@ def drop_integrations(root: str) -> None:
     if "://" not in root:
         for folder in Path(root, "deltas").glob("base-*"):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def note_user(root: str, warehouse_id: str) -> tuple[str, ...]:
+    """Note that a warehouse keeps tables below *root*; all warehouses that do. A remote place is not noted."""
+    if "://" in root:
+        return ()
+    file = Path(root, ".strandline")
+    users: list[str] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    if warehouse_id not in users:
+        users.append(warehouse_id)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps(users), encoding="utf-8")
+        fresh.replace(file)
+    return tuple(users)
+
+
+def bytes_below(path: str | Path) -> int:
+    """How many bytes the files below a local folder have; 0 if it is not there."""
+    return sum(file.stat().st_size for file in files_below(path))
+
+
+def last_change(path: str | Path) -> float:
+    """When something below a local folder was last written, in seconds since the epoch."""
+    return max((file.stat().st_mtime for file in files_below(path)), default=Path(path).stat().st_mtime)
+
+
+def files_below(path: str | Path) -> list[Path]:
+    """The files below a local folder."""
+    return [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
