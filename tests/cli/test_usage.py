@@ -94,8 +94,9 @@ def test_an_empty_project_has_nothing_to_show(empty: Path, invoke: Invoke) -> No
     assert "Nothing is published yet." in shown.stdout
     found = parsed(invoke("status", "--json", project=empty))
     assert found == {
-        "state": None, "published_at": None, "views": [], "sources": [], "logs": [], "pending": [], "unfinished": None
-    }  # fmt: skip
+        **dict.fromkeys(("state", "published_at", "unfinished")),
+        **{name: [] for name in ("views", "sources", "logs", "base_views", "pending")},
+    }
     assert "There are no views yet." in invoke("plan", project=empty).stdout
     assert "There are no views yet." in invoke("verify", project=empty).stdout
 
