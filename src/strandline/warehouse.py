@@ -7,25 +7,22 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from strandline.algebra.block import delta_of
-from strandline.algebra.representation import representation
-from strandline.algebra.schema import Schema
-from strandline.algebra.schema import names as names_of
 from strandline.catalog import Catalog, HistoryEntry, Lease, StateEntry, StateRecord
 from strandline.cost.model import FIXED
+from strandline.define.explain import explained
 from strandline.define.files import PendingView, pending_views, same_definition, views_without_file
 from strandline.define.frames import empty_frame, query_text
 from strandline.define.relations import KnownRelations
 from strandline.define.sources import DeclaredSources
-from strandline.define.views import Definitions, create_of, unknown_view
-from strandline.define.widening import retyped, widens
+from strandline.define.views import Definitions, unknown_view
+from strandline.define.widening import follow_types
 from strandline.engine.fence import fence
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
@@ -40,7 +37,7 @@ from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
 from strandline.propagate.exported import ExportedViews
 from strandline.propagate.leaves import Advanced, advance, looked_at
-from strandline.propagate.plan import REPRESENTATIONS, RefreshPlan, counted
+from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.published import Published
@@ -201,7 +198,7 @@ class Warehouse:
             case ExplainRefresh(name):
                 return self.plan(name).explain()
             case ExplainCreate(create):
-                return self._explain_create(create)
+                return explained(self._definitions().compile(create))
             case DropView(name, if_exists):
                 return self.drop(name, if_exists=if_exists)
             case DescribeView(name):
@@ -331,8 +328,9 @@ class Warehouse:
                             f"{view}; it is declared INCREMENTAL STRICT, so say that you accept the rebuild: "
                             "`strandline refresh --accept`.",
                         )
-                    self._apply_view(view)
-                self._follow_types(names if full else [])
+                    self._definitions().apply(view.create)
+                relations = KnownRelations(self._catalog, self._sources)
+                follow_types(self._definitions(), self._vdag(), relations, names if full else [])
                 self._declared.close_unread()
                 wanted = self._named(names)
                 advanced = self._advance(wanted, wanted if full else (), lease, watcher)
@@ -477,7 +475,7 @@ class Warehouse:
         ):
             file = self._project.view_file(create.name)
             shown = replace(create, origin=replace(create.origin, file=f"views/{file.name}"))
-            self._apply_view(PendingView("changed" if known else "new", shown))
+            self._definitions().apply(shown)
             self._project.write_view(create.name, _as_create(text))
             if create.with_no_data:
                 return None
@@ -505,69 +503,6 @@ class Warehouse:
             else:
                 file.write_text(text, encoding="utf-8")
             raise
-
-    def _apply_view(self, view: PendingView) -> None:
-        definitions = self._definitions()
-        definition = definitions.compile(view.create)
-        record = self._catalog.views.get(view.create.name)
-        if record is None:
-            definitions.register(definition)
-        elif record.fingerprint == definition.fingerprint and record.inputs == definition.inputs:
-            self._catalog.views.replace(
-                record.name, sql=definition.sql, options=definition.options, origin=definition.origin
-            )
-        else:
-            definitions.redefine(definition)
-
-    def _follow_types(self, rebaselined: Sequence[str]) -> None:
-        """Compile views anew whose source columns have wider types now, or others and a full refresh is asked for."""
-        vdag, definitions = self._vdag(), self._definitions()
-        columns: dict[str, Schema] = {}
-        relations = KnownRelations(self._catalog, self._sources)
-        for leaf in (*vdag.leaves(), *(node.name for node in vdag.nodes.values() if node.copied)):
-            relation = relations.find(leaf)
-            columns[leaf] = relation.columns if relation else ()
-        asked = {name.lower() for name in rebaselined}
-        for node in vdag.nodes.values():
-            types = retyped(node, columns)
-            if not types:
-                continue
-            for name in definitions.users_of(node.name) if node.hidden else [node.name]:
-                record = self._catalog.views.get(name)
-                if record is not None and (name.lower() in asked or all(widens(*pair) for pair in types)):
-                    # What else became of the tables the plan will tell, view by view.
-                    with suppress(SqlError):
-                        self._apply_view(PendingView("changed", create_of(record)))
-        definitions.follow_tables()
-        definitions.note_columns()
-
-    def _explain_create(self, create: CreateView) -> str:
-        definition = self._definitions().compile(create)
-        compiled, noted = definition.compiled, definition.options["stored"]
-        assert isinstance(noted, dict)
-        why = f"; {noted['why']}" if noted["why"] else ""
-        lines = [f"{create.name} ({', '.join(f'{c.name} {c.type}' for c in compiled.columns)})"]
-        if compiled.reason is not None:
-            return "\n".join([*lines, f"  full [{compiled.reason.code}] {compiled.reason.text}"])
-        for block in compiled.blocks:
-            base_view = definition.base_views.get(block.node)
-            if base_view is not None:
-                what = "base view" if "of" not in base_view else f"auxiliary view of {base_view['of']}"
-                lines.append(f"  {block.node} (hidden, {what}): {base_view['why']}")
-                lines.append(f"    asks for {', '.join(block.inputs)}; stores {', '.join(names_of(block.stored))}")
-                continue
-            delta = delta_of(block, block.inputs, insert_only=False)
-            if delta is None:
-                lines.append(f"  {block.node}: never changes")
-                continue
-            label = block.node if block.node == create.name else f"{block.node} (hidden, stored)"
-            lines.append(
-                f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {counted(len(delta.terms), 'term')}"
-            )
-            lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names_of(block.stored))}")
-            lines.append(f"    as {REPRESENTATIONS[representation(block)]}{why if block.node == create.name else ''}")
-        lines.extend(f"  note [{note.code}] {note.text}" for note in compiled.notes)
-        return "\n".join(lines)
 
     def _describe(self, name: str) -> DataFrame:
         node = self._node(name)

@@ -191,6 +191,24 @@ class Definitions:
         nodes = Vdag(node_of(record, self._root) for record in self._catalog.views.all())
         return multiplicity(self._engine, self._catalog, nodes, self._sources, compiled.blocks[-1])
 
+    def apply(self, create: CreateView) -> None:
+        """Make what *create* defines what the catalog has: a new view, another definition, or other options."""
+        definition = self.compile(create)
+        record = self._catalog.views.get(create.name)
+        if record is None:
+            self.register(definition)
+        elif record.fingerprint == definition.fingerprint and record.inputs == definition.inputs:
+            self._catalog.views.replace(
+                record.name, sql=definition.sql, options=definition.options, origin=definition.origin
+            )
+        else:
+            self.redefine(definition)
+
+    def created(self, name: str) -> CreateView | None:
+        """The statement that a view came from."""
+        record = self._catalog.views.get(name)
+        return None if record is None else create_of(record)
+
     def register(self, definition: Definition) -> ViewRecord:
         """Add a new view, with the hidden blocks and the copies of source tables that it needs."""
         self._note_leaves(definition)

@@ -1,0 +1,37 @@
+"""A definition for people: what EXPLAIN CREATE MATERIALIZED VIEW says of it."""
+
+from __future__ import annotations
+
+from strandline.algebra.block import delta_of
+from strandline.algebra.representation import representation
+from strandline.algebra.schema import names
+from strandline.define.views import Definition
+from strandline.propagate.plan import REPRESENTATIONS, counted
+
+
+def explained(definition: Definition) -> str:
+    """How the view and what is hidden below it will be maintained and stored, and why so."""
+    compiled, noted = definition.compiled, definition.options["stored"]
+    assert isinstance(noted, dict)
+    why = f"; {noted['why']}" if noted["why"] else ""
+    lines = [f"{definition.name} ({', '.join(f'{c.name} {c.type}' for c in compiled.columns)})"]
+    if compiled.reason is not None:
+        return "\n".join([*lines, f"  full [{compiled.reason.code}] {compiled.reason.text}"])
+    for block in compiled.blocks:
+        base_view = definition.base_views.get(block.node)
+        if base_view is not None:
+            what = "base view" if "of" not in base_view else f"auxiliary view of {base_view['of']}"
+            lines.append(f"  {block.node} (hidden, {what}): {base_view['why']}")
+            lines.append(f"    asks for {', '.join(block.inputs)}; stores {', '.join(names(block.stored))}")
+            continue
+        delta = delta_of(block, block.inputs, insert_only=False)
+        if delta is None:
+            lines.append(f"  {block.node}: never changes")
+            continue
+        own = block.node == definition.name
+        label = block.node if own else f"{block.node} (hidden, stored)"
+        lines.append(f"  {label}: {delta.strategy}: {', '.join(delta.operators)}; {counted(len(delta.terms), 'term')}")
+        lines.append(f"    reads {', '.join(block.inputs)}; stores {', '.join(names(block.stored))}")
+        lines.append(f"    as {REPRESENTATIONS[representation(block)]}{why if own else ''}")
+    lines.extend(f"  note [{note.code}] {note.text}" for note in compiled.notes)
+    return "\n".join(lines)
