@@ -251,7 +251,6 @@ def test_a_query_that_is_nested_too_deeply() -> None:
     ("text", "column", "what", "instead"),
     [
         ("CREATE MATERIALIZED VIEW v SCHEDULE EVERY 5 MINUTES AS SELECT 1", 28, "SCHEDULE", "`strandline refresh`"),
-        ("CREATE MATERIALIZED VIEW v CONSISTENCY COMPLETE AS SELECT 1", 40, "CONSISTENCY COMPLETE", "use STRONG"),
         ("REFRESH MATERIALIZED VIEW v TO TIMESTAMP '2026-01-01'", 32, "REFRESH ... TO TIMESTAMP", "the newest state"),
         ("REFRESH MATERIALIZED VIEW v FULL TO TIMESTAMP '2026-01-01'", 37, "REFRESH ... TO", "the newest state"),
         ("ALTER MATERIALIZED VIEW v SET TBLPROPERTIES (a = 1)", 20, "ALTER MATERIALIZED VIEW", "CREATE OR REPLACE"),
