@@ -15,7 +15,7 @@ from strandline.algebra.schema import names
 from strandline.catalog import Catalog, StateEntry, StateRecord, VersionRecord
 from strandline.engine import tables
 from strandline.errors import RefreshError
-from strandline.ingest.uncopied import HISTORY
+from strandline.ingest.uncopied import FILLED, HISTORY
 from strandline.integrate.advance import UPDATE
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN, render
@@ -74,13 +74,17 @@ class Transactions:
         return render(view.reading(view.block.contents), bound)
 
     def _since(self, base: Node, state: StateRecord) -> list[VersionRecord]:
-        """The recorded versions of a base view that came with a state, as far as they keep transactions."""
+        """The recorded versions of a base view that came with a state, as far as they keep transactions.
+
+        What was before a version that was filled from the tables themselves leads nowhere.
+        """
         recorded = list(self.catalog.versions.all(base.record.id))
         earlier = [s for s in self.catalog.states.all() if s.number < state.number and base.name in s.entries]
         last = max(earlier, key=lambda s: s.number, default=None)
         first = 0 if last is None else _place(recorded, last.entries[base.name]) + 1
         versions = recorded[first : _place(recorded, state.entries[base.name]) + 1]
-        return [version for version in versions if _updates(version)]
+        filled = max((place for place, version in enumerate(versions) if version.inputs.get(FILLED)), default=0)
+        return [version for version in versions[filled:] if _updates(version)]
 
     def _before(self, base: Node, version: VersionRecord) -> VersionRecord:
         recorded = list(self.catalog.versions.all(base.record.id))
