@@ -253,8 +253,8 @@ def test_exported_views_follow(opened: Open, old: Old, engine: Engine) -> None:
             there = engine.spark.table(f"shown.{name}").collect()
             assert bag(tuple(row) for row in there) == rows(warehouse, name)
         warehouse.drop("by_customer")
-        there = engine.rows("SHOW VIEWS IN shown")
-        assert [name for _, name, temporary, *_ in there if not temporary] == ["priced"]
+        listed = engine.rows("SHOW VIEWS IN shown")
+        assert [name for _, name, temporary, *_ in listed if not temporary] == ["priced"]
     finally:
         engine.run("DROP SCHEMA shown CASCADE")
     old.shop.place_orders_only(3)
