@@ -72,6 +72,10 @@ class Shop:
         self.warehouse.sql(f"CREATE MATERIALIZED VIEW {name} {properties} CONSISTENCY {level} WITH NO DATA AS {query}")
         (self.joins if query == JOINED else self.returned).append(name)
 
+    def base_view(self, view: str) -> str:
+        """The base view that a view reads."""
+        return self.warehouse._vdag().nodes[view].inputs[0]
+
     def joined(self) -> list[Row]:
         """The join, computed from the tables themselves."""
         customers = {row[0]: row[1:] for row in self.crm.execute("SELECT id, name, region FROM customers").fetchall()}

@@ -39,6 +39,8 @@ def test_every_algorithm_follows_its_sources(opened: Shop) -> None:
     opened.refreshed()
     for _ in islice(rounds(opened), 2):
         report = opened.refreshed()
+        asked = [report.asked[opened.base_view(f"joined_{name}")] for name in ("auto", "sweep")]
+        assert sorted(int(told["sent_bytes"]) > 0 for told in asked) == [False, True], "the same is asked once"
         assert {told["updates"] for told in report.asked.values()} <= {0, 1, 2, 3}
     assert not opened.warehouse.copies()
     for view in opened.warehouse.status().base_views:

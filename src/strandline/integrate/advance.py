@@ -23,7 +23,7 @@ from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.uncopied import UncopiedSource
 from strandline.integrate.algorithm import Algorithm
-from strandline.integrate.asking import Answering, HeldSource, Traffic, VersionedTable, answered
+from strandline.integrate.asking import Answering, AskedOnce, HeldSource, Traffic, VersionedTable, answered
 from strandline.integrate.driver import Driver, Run
 from strandline.integrate.messages import VIEW, Query
 from strandline.integrate.workbench import Table, Workbench, loaded, store
@@ -105,7 +105,7 @@ class Integration:
         self._catalog = catalog
         self._engine = engine
         self._sources = sources
-        self._snapshots = snapshots
+        self._snapshots = {name: AskedOnce(snapshot) for name, snapshot in snapshots.items()}
         self._places = places
         self._versions = versions
         self._folder = folder

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from strandline.algebra.bag import SignedBag
@@ -12,7 +12,7 @@ from strandline.algebra.scalar import columns
 from strandline.integrate.messages import Query
 from strandline.integrate.view import taken_apart
 from strandline.integrate.workbench import Table, Workbench
-from strandline.sources.questions import HeldSnapshot, Question
+from strandline.sources.questions import HeldSnapshot, Question, Reply
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,42 @@ class Answering(Protocol):
         """The rows of a select-project-join *plan* over relations and *given* rows."""
 
 
+class Asks(Protocol):
+    """Answers questions in one state of a source."""
+
+    def ask(self, question: Question) -> Reply:
+        """Answer in that state."""
+
+
+class AskedOnce:
+    """A held snapshot that several base views ask: a question that one of them has asked is not put again."""
+
+    def __init__(self, held: HeldSnapshot) -> None:
+        self._held = held
+        self._replies: dict[Hashable, Reply] = {}
+
+    def ask(self, question: Question) -> Reply:
+        """Questions are the same if they give the same rows, whatever these are called."""
+        read = [
+            (given if (given := _given(question, scan)) is not None else scan.operand, scan.alias, scan.fields)
+            for scan in question.scans
+        ]
+        asked = (tuple(read), question.conditions, question.wanted)
+        if asked in self._replies:
+            return replace(self._replies[asked], fetched_rows=0, fetched_bytes=0, sent_bytes=0, queries=0)
+        self._replies[asked] = self._held.ask(question)
+        return self._replies[asked]
+
+
+def _given(question: Question, scan: Scan) -> Hashable | None:
+    rows = question.given.get(scan.operand)
+    return None if rows is None else frozenset(rows.items())
+
+
 class HeldSource:
     """A source that is asked itself, in a snapshot that it holds."""
 
-    def __init__(self, held: HeldSnapshot, bench: Workbench) -> None:
+    def __init__(self, held: Asks, bench: Workbench) -> None:
         self._held = held
         self._bench = bench
         self.traffic = Traffic()
