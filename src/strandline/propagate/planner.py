@@ -150,12 +150,9 @@ class Planner:
         """How the copy of a source table is brought to where its source was captured."""
         state = self._copies.get(node.name, CopyState(problem=Reason("SOURCE_UNREACHABLE")))
         base = self._catalog.versions.baseline(node.record.id)
-        draft = NodePlan(node.name, True, "none", Reason("UNCHANGED"), base.version if base else None)
-        if state.problem is not None:
-            kept = dict(base.positions) if base else {}
-            return replace(draft, reason=state.problem, blocked=True, positions=kept)
-        if state.anew is not None or base is None:
-            return replace(draft, strategy="full", reason=state.anew or Reason("FIRST_FILL"))
+        draft = _kept_or_filled(node, base, state)
+        if draft.strategy == "full" or draft.blocked or base is None:
+            return draft
         found = replace(draft, positions={node.name: state.position}, pinned={node.name: base.positions[node.name]})
         if state.peek.changes_data:
             found = replace(
@@ -175,12 +172,9 @@ class Planner:
         """How a base view, or an auxiliary view of one, takes in what the changes of its sources amount to."""
         state = self._bases.get(node.name, BaseState(problem=Reason("SOURCE_UNREACHABLE")))
         base = self._catalog.versions.baseline(node.record.id)
-        draft = NodePlan(node.name, True, "none", Reason("UNCHANGED"), base.version if base else None)
-        if state.problem is not None:
-            kept = dict(base.positions) if base else {}
-            return replace(draft, reason=state.problem, blocked=True, positions=kept)
-        if state.anew is not None or base is None:
-            return replace(draft, strategy="full", reason=state.anew or Reason("FIRST_FILL"))
+        draft = _kept_or_filled(node, base, state)
+        if draft.strategy == "full" or draft.blocked or base is None:
+            return draft
         found = replace(draft, positions=state.positions, pinned=dict(base.inputs))
         filled = base.inputs.get(FILLED)
         if isinstance(filled, dict) and not self._shown(node, base):
@@ -489,6 +483,16 @@ class Planner:
 
 DEFINITION = "@definition"
 """Among the inputs of a version, under a name that no relation has: the fingerprint of its definition then."""
+
+
+def _kept_or_filled(node: Node, base: VersionRecord | None, state: CopyState | BaseState) -> NodePlan:
+    """The plan of a copy or base view that cannot move, or has to be filled from its source first; else a draft."""
+    draft = NodePlan(node.name, True, "none", Reason("UNCHANGED"), base.version if base else None)
+    if state.problem is not None:
+        return replace(draft, reason=state.problem, blocked=True, positions=dict(base.positions) if base else {})
+    if state.anew is not None or base is None:
+        return replace(draft, strategy="full", reason=state.anew or Reason("FIRST_FILL"))
+    return draft
 
 
 def _delta_reason(delta: BlockDelta, chosen: Choice) -> Reason:
