@@ -211,10 +211,11 @@ class Integration:
 
     def _history(self, node: Node, run: Run, updates: Sequence[tuple[str, int]]) -> dict[str, Json]:
         """Store what each update did to a base view, numbered from 1."""
-        numbered = SignedBag()
-        for installed in run.installs:
-            rows = installed.changes.get(VIEW, SignedBag())
-            numbered = numbered + SignedBag(((*row, installed.upto), times) for row, times in rows.items())
+        numbered = SignedBag(
+            ((*row, installed.upto), times)
+            for installed in run.installs
+            for row, times in installed.changes.get(VIEW, SignedBag()).items()
+        )
         path = layout.history_path(self._root, node.record.location)
         columns = (*node.stored, Column(UPDATE, "bigint", False))
         store(numbered, columns, path, self._engine.storage_options)

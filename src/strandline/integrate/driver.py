@@ -52,10 +52,7 @@ class Run:
 
     def total(self, bag: Bag) -> SignedBag:
         """All that was added to *bag*."""
-        found = SignedBag()
-        for installed in self.installs:
-            found = found + installed.changes.get(bag, SignedBag())
-        return found
+        return SignedBag(signed for each in self.installs for signed in each.changes.get(bag, SignedBag()).items())
 
 
 class Driver:
