@@ -188,6 +188,28 @@ def test_rows_that_lost_their_key_are_not_taken_for_a_set(opened: Shop) -> None:
     opened.refreshed()
 
 
+def test_a_server_that_is_down_is_waited_for_and_loses_nothing(
+    opened: Shop, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strandline.sources.postgres.source.GIVEN_UP_FOR", 0.0)
+    opened.follow("returned", RETURNED)
+    opened.warehouse.sql("CREATE MATERIALIZED VIEW products WITH NO DATA AS SELECT id, title FROM lake.products")
+    opened.refreshed()
+    opened.sales.execute("INSERT INTO returns VALUES (40, 7, 'before')")
+    opened.add_products((9, "salt"))
+    opened.warehouse.alter_source("sales", patience=1)
+    server.kill()
+    report = opened.warehouse.refresh()
+    assert "SOURCE_UNREACHABLE" in str(report.views["returned"].problem)
+    assert report.views["products"].problem is None
+    assert (9, "salt") in opened.shown("products")
+    server.restart()
+    opened.warehouse.alter_source("sales", patience=30)
+    assert opened.warehouse.refresh().ok
+    assert (7, Decimal("10.50"), "before") in opened.shown("returned")
+    assert opened.warehouse.verify("returned").ok
+
+
 def test_what_is_lost_is_filled_anew_with_a_reason(opened: Shop) -> None:
     opened.follow("returned", RETURNED)
     opened.refreshed()
