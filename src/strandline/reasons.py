@@ -35,6 +35,7 @@ MEANINGS: dict[str, str] = {
     "SOURCE_SCHEMA_CHANGED": "a column that the view uses was renamed, dropped or given another type",
     "SOURCE_TABLE_GONE": "the source table does not exist any more",
     "INPUT_FAILED": "an input of the view could not be refreshed",
+    "GROUP_HELD": "another view of its group could not be refreshed, and they move together",
     "INPUT_GONE": "a pinned version of an input was removed while the refresh ran",
     "NATURAL_JOIN": "USING does not name one column on each side; name the columns with ON",
     "SUBQUERY": "this subquery is not maintained incrementally",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import uuid
@@ -23,7 +24,6 @@ from strandline.define.relations import KnownRelations
 from strandline.define.sources import DeclaredSources
 from strandline.define.views import Definitions, unknown_view
 from strandline.define.widening import follow_types
-from strandline.engine.fence import fence
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
 from strandline.ingest.copied import CopiedSource
@@ -36,6 +36,7 @@ from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
 from strandline.propagate.exported import ExportedViews
+from strandline.propagate.groups import whole_groups
 from strandline.propagate.leaves import Advanced, advance, looked_at
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.planner import Planner
@@ -64,7 +65,8 @@ from strandline.sql.statements import (
 from strandline.store import layout
 from strandline.store.node import Node, node_of
 from strandline.store.portable import check_same_engine
-from strandline.upkeep.maintain import Maintenance, steps_of
+from strandline.upkeep.maintain import Maintenance
+from strandline.upkeep.recovery import PROCESSES, Finished, Recovery
 from strandline.upkeep.report import MaintainReport
 
 if TYPE_CHECKING:
@@ -285,7 +287,7 @@ class Warehouse:
         """What a refresh of *names*, or of everything, would do now. It only looks; no Spark job runs."""
         declared = {view.create.name.lower() for view in self._pending() if view.change == "new"}
         known = [name for name in names if name.lower() not in declared]
-        wanted = self._named(known) if known or not names else []
+        wanted = self._moving(known) if known or not names else []
         planner = self._planner(looked_at(self._context(), wanted), captures=True)
         plan = planner.plan(wanted, wanted if full else ())
         return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines())
@@ -295,15 +297,16 @@ class Warehouse:
         *what: str | RefreshPlan,
         full: bool = False,
         accept: bool = False,
+        restart: bool = False,
         wait: float = 0,
         watcher: Watcher = nobody,
     ) -> RefreshReport:
         """Bring views and what they read up to date, and publish a new state.
 
         *what* is names of views (none: all), or one plan, which is then carried out as it is or refused with
-        ``STALE_PLAN``. A refresh that crashed is finished first. *accept* lets an edited file rebuild a view that is
-        declared INCREMENTAL STRICT. *wait* is how many seconds to wait for another
-        refresh to end.
+        ``STALE_PLAN``. A refresh that crashed is finished first; with *restart* it is given up, and planned anew.
+        *accept* lets an edited file rebuild a view that is declared INCREMENTAL STRICT. *wait* is how many seconds to
+        wait for another refresh to end.
         """
         plans = [w for w in what if isinstance(w, RefreshPlan)]
         names = [w for w in what if isinstance(w, str)]
@@ -313,10 +316,10 @@ class Warehouse:
         followed = any(record.kind in ("copy", "base") for record in self._catalog.views.all())
         waiting = followed or self._declared.unread() or self._catalog.refreshes.unfinished() is not None
         if not plans and not pending and not waiting:
-            plan = self._planner().plan(self._named(names), self._named(names) if full else ())
+            plan = self._planner().plan(self._moving(names), self._named(names) if full else ())
             if plan.empty and not any(node.blocked for node in plan.nodes):
                 return self._nothing_done(plan)
-        with self._changing("refresh", wait, watcher) as (lease, resumed):
+        with self._changing("refresh", wait, watcher, restart=restart) as (lease, resumed):
             advanced = Advanced()
             if plans:
                 plan = self._still_good(plans[0])
@@ -332,9 +335,9 @@ class Warehouse:
                 relations = KnownRelations(self._catalog, self._sources)
                 follow_types(self._definitions(), self._vdag(), relations, names if full else [])
                 self._declared.close_unread()
-                wanted = self._named(names)
-                advanced = self._advance(wanted, wanted if full else (), lease, watcher)
-                plan = self._planner(advanced).plan(wanted, wanted if full else ())
+                named, wanted = self._named(names), self._moving(names)
+                advanced = self._advance(wanted, named if full else (), lease, watcher)
+                plan = self._planner(advanced).plan(wanted, named if full else ())
             done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
             return _told(done, advanced)
 
@@ -422,6 +425,13 @@ class Warehouse:
         with self._changing(f"export views to {schema}"):
             return self._exported.begin(schema, self._published.state())
 
+    def resume(self, *, wait: float = 0, watcher: Watcher = nobody) -> RefreshReport | MaintainReport | None:
+        """Carry to its end what was cut short: its report, or None if there is nothing of that kind."""
+        if self._catalog.refreshes.unfinished() is None:
+            return None
+        with self._changing("resume", wait, watcher) as (_, finished):
+            return finished.report if finished else None
+
     def maintain(self, *, dry_run: bool = False, wait: float = 0, watcher: Watcher = nobody) -> MaintainReport:
         """Put the warehouse's own tables in order: compact them, and remove what `keep_states` does not ask for.
 
@@ -437,7 +447,7 @@ class Warehouse:
             if maintenance.needs_spark(steps):
                 self._note_processes()
             report = maintenance.carry_out(maintenance.begin(steps, lease), steps, lease, watcher)
-            return replace(report, resumed=resumed)
+            return replace(report, resumed=resumed.id if resumed else None)
 
     def states(self) -> tuple[StateRecord, ...]:
         """The published states, newest first."""
@@ -479,8 +489,9 @@ class Warehouse:
             self._project.write_view(create.name, _as_create(text))
             if create.with_no_data:
                 return None
-            advanced = self._advance([create.name], (), lease, watcher, strict=True)
-            plan = self._planner(advanced).plan([create.name])
+            wanted = self._moving([create.name])
+            advanced = self._advance(wanted, (), lease, watcher, strict=True)
+            plan = self._planner(advanced).plan(wanted)
             done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
             report = _told(done, advanced)
             problem = next((v.problem for n, v in report.views.items() if n.lower() == create.name.lower()), None)
@@ -547,6 +558,16 @@ class Warehouse:
         """The views meant, in their own spelling; one that only a file declares is known as soon as it is applied."""
         return [self._node(name).name for name in names] if names else self.views()
 
+    def _moving(self, names: Sequence[str]) -> list[str]:
+        """The views meant, and those that are declared to move together with them."""
+        return whole_groups(self._named(names), self._groups())
+
+    def _groups(self) -> dict[str, list[str]]:
+        """The views of each declared group, in their own spelling; those that are not there yet are left out."""
+        known = {name.lower(): name for name in self.views()}
+        declared = self._project.config.groups.items()
+        return {group: [known[v.lower()] for v in members if v.lower() in known] for group, members in declared}
+
     def _vdag(self) -> Vdag:
         return Vdag(node_of(record, self._project.warehouse_root) for record in self._catalog.views.all())
 
@@ -565,13 +586,14 @@ class Warehouse:
         """A planner; *found* is what the first phase of a refresh found or did."""
         leaves = found or Advanced()
         known = (self._catalog, self._engine, self._vdag(), self._sources, FIXED)
-        return Planner(*known, leaves.copies, leaves.bases, captures=captures)
+        return Planner(*known, leaves.copies, leaves.bases, groups=self._groups(), captures=captures)
 
     def _verify_by_asking(self, name: str) -> Verification:
         folder = self._scratch_folder("verify")
+        wanted = self._moving([name])
         with self._changing(f"verify {name}") as (lease, resumed), ExitStack() as hold:
-            advanced = self._advance([name], (), lease, nobody, strict=True, hold=hold)
-            plan = self._planner(advanced).plan([name])
+            advanced = self._advance(wanted, (), lease, nobody, strict=True, hold=hold)
+            plan = self._planner(advanced).plan(wanted)
             report = self._nothing_done(plan) if plan.empty else self._run(plan, lease, nobody, resumed)
             problem = report.views[name].problem
             if problem is not None:
@@ -613,50 +635,38 @@ class Warehouse:
     def _context(self) -> Context:
         relations = KnownRelations(self._catalog, self._sources)
         root, keep = self._project.warehouse_root, self._project.config.keep_states
-        return Context(self._catalog, self._engine, self._vdag(), self._sources, relations, root, keep)
+        parallel = self._project.config.parallel or min(4, max(2, os.cpu_count() or 2))
+        known = (self._catalog, self._engine, self._vdag(), self._sources, relations, root, keep)
+        return Context(*known, self._groups(), parallel)
 
     @contextmanager
-    def _changing(self, purpose: str, wait: float = 0, watcher: Watcher = nobody) -> Iterator[tuple[Lease, str | None]]:
-        """Within, nobody else changes the warehouse; what a crashed refresh left is finished first."""
+    def _changing(
+        self, purpose: str, wait: float = 0, watcher: Watcher = nobody, *, restart: bool = False
+    ) -> Iterator[tuple[Lease, Finished | None]]:
+        """Within, nobody else changes the warehouse; what a crashed process left is finished, or given up, first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
             before = self._catalog.states.newest(), self.views()
-            resumed = self._finish_crashed(lease, watcher)
+            finished = None
+            if self._catalog.refreshes.unfinished() is not None:
+                recovery = Recovery(self._context(), duration(self._project.config.keep_states), self._note_processes)
+                finished = recovery.give_up(lease, watcher) if restart else recovery.finish(lease, watcher)
             self._declared.apply_files()
-            yield lease, resumed
+            yield lease, finished
             newest, views = self._catalog.states.newest(), self.views()
             if self._engine.started or (newest, views) != before:
                 self._exported.follow(newest, views)
 
-    def _finish_crashed(self, lease: Lease, watcher: Watcher) -> str | None:
-        unfinished = self._catalog.refreshes.unfinished()
-        if unfinished is None:
-            return None
-        own = {process["pid"] for process in self._engine.processes()}
-        noted = json.loads(self._catalog.settings.get(_PROCESSES) or "[]")
-        fence(process for process in noted if process["pid"] not in own)
-        self._engine.interrupt()
-        upkeep = steps_of(unfinished.plan)
-        if upkeep is not None:
-            maintenance = Maintenance(self._context(), duration(self._project.config.keep_states))
-            if maintenance.needs_spark(upkeep):
-                self._note_processes()
-            maintenance.carry_out(unfinished.id, upkeep, lease, watcher)
-            return unfinished.id
-        self._note_processes()
-        execute(self._context(), RefreshPlan.from_dict(unfinished.plan), lease, watcher)
-        return unfinished.id
-
-    def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: str | None) -> RefreshReport:
+    def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: Finished | None) -> RefreshReport:
         self._note_processes()
         layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id)
         steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
         self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
-        return replace(execute(self._context(), plan, lease, watcher), resumed=resumed)
+        return replace(execute(self._context(), plan, lease, watcher), resumed=resumed.id if resumed else None)
 
     def _note_processes(self) -> None:
         """Start Spark, and note its processes for whoever must fence them off after a crash."""
         check_same_engine(self._catalog, self._engine, self._vdag().nodes.values())
-        self._catalog.settings.put(_PROCESSES, json.dumps(self._engine.processes()))
+        self._catalog.settings.put(PROCESSES, json.dumps(self._engine.processes()))
 
     def _still_good(self, plan: RefreshPlan) -> RefreshPlan:
         newest = self._catalog.states.newest()
@@ -675,7 +685,7 @@ class Warehouse:
             )
         return plan
 
-    def _nothing_done(self, plan: RefreshPlan, resumed: str | None = None) -> RefreshReport:
+    def _nothing_done(self, plan: RefreshPlan, resumed: Finished | None = None) -> RefreshReport:
         newest = self._catalog.states.newest()
         reports = {
             n.name: ViewReport(n.strategy, n.reason, problem=str(n.reason) if n.blocked else None) for n in plan.nodes
@@ -686,11 +696,8 @@ class Warehouse:
             newest.number if newest else None,
             {name: report for name, report in reports.items() if name not in hidden},
             {name: report for name, report in reports.items() if name in hidden},
-            resumed=resumed,
+            resumed=resumed.id if resumed else None,
         )
-
-
-_PROCESSES = "processes"
 
 
 def _told(report: RefreshReport, advanced: Advanced) -> RefreshReport:

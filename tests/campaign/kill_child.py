@@ -32,6 +32,8 @@ def main(project: str, event: int, delay: float, with_spark: bool) -> None:
 
     def watch(happened: Event) -> None:
         nonlocal seen
+        if happened.what == "planned":
+            return
         if seen == event:
             print(f"killed {delay:.2f} s after {happened.what} {happened.step} {happened.subject}", flush=True)
             if delay:

@@ -1,12 +1,15 @@
-"""How a refresh under way is shown where there is no terminal, and how Ctrl-C ends a command."""
+"""How a refresh under way is shown, in a terminal and elsewhere, and how Ctrl-C ends a command."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from strandline.cli import progress
+from strandline.cli.live import LiveSteps
 from strandline.propagate.progress import Event
 from strandline.warehouse import Warehouse
 from tests.cli.conftest import Invoke
@@ -34,12 +37,33 @@ def test_beside_json_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == ""
 
 
-def test_the_bar_shows_what_is_running_now(capfd: pytest.CaptureFixture[str]) -> None:
-    with progress.bar("refreshing") as watcher:
+def test_what_went_wrong_stays_on_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress.live("refreshing") as watcher:
         for event in (STARTED, DONE, FAILED):
             watcher(event)
     shown = capfd.readouterr().err
     assert "[DIVIDE_BY_ZERO]" in shown
+
+
+def test_the_terminal_shows_what_ended_what_runs_and_what_comes() -> None:
+    steps = LiveSteps("refreshing", progress.line_of, lambda event: f"{event.step} {event.subject}")
+    plan = (("ingest", "shop.orders"), ("compute", "revenue"), ("compute", "daily"), ("install", "revenue"))
+    for event in (
+        Event("planned", "", "", 0, 5, steps=(*plan, ("publish", ""))),
+        STARTED,
+        DONE,
+        Event("started", "compute", "revenue", 1, 5),
+        Event("started", "compute", "daily", 1, 5),
+    ):
+        steps.take(event)
+    console = Console(width=100, file=io.StringIO(), force_terminal=False)
+    console.print(steps)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert "reading the changes of shop.orders: done" in lines[0]
+    assert "1/5" in lines[1]
+    assert "compute revenue, 0 s" in lines[2] and "compute daily, 0 s" in lines[3]
+    assert lines[4].strip() == "then revenue"
 
 
 def test_ctrl_c_says_how_to_go_on(empty: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,15 @@ class Shop:
     def place_orders_only(self, count: int = 5) -> None:
         write_deltalake(self.path("orders"), self._new_orders(count)[0], mode="append")
 
+    def place_order(self, total: str) -> None:
+        """One order of a given total."""
+        order = self._new_orders(1)[0].to_pylist()[0] | {"total": Decimal(total)}
+        write_deltalake(self.path("orders"), pa.Table.from_pylist([order], ORDERS), mode="append")
+
+    def delete_orders(self, total: str) -> None:
+        """All orders of a given total."""
+        DeltaTable(self.path("orders")).delete(f"total = {total}")
+
     def cancel(self) -> None:
         first = self.random.randrange(max(1, self.next_order))
         DeltaTable(self.path("orders")).delete(f"o_id >= {first} AND o_id < {first + 4}")

@@ -50,11 +50,12 @@ def maintain(
         if as_json:
             print_json(report.to_dict())
         else:
-            _print(report)
+            print_maintained(report)
         fail_unless(report.ok)
 
 
-def _print(report: MaintainReport) -> None:
+def print_maintained(report: MaintainReport) -> None:
+    """What upkeep did, for people."""
     if report.resumed is not None:
         typer.echo(f"What had been cut short ({report.resumed[:8]}) was carried to its end first.")
     touched = [(name, t) for name, t in report.tables.items() if t.files_before or t.bytes_freed != 0]

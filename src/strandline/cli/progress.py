@@ -1,4 +1,4 @@
-"""How a refresh under way is shown: a bar in a terminal, log lines elsewhere, nothing beside JSON."""
+"""How a refresh under way is shown: live in a terminal, log lines elsewhere, nothing beside JSON."""
 
 from __future__ import annotations
 
@@ -42,44 +42,37 @@ def progress(*, as_json: bool = False) -> Progress:
     if as_json:
         return lambda title: nullcontext(nothing)
     if sys.stderr.isatty():
-        return bar
+        return live
     return lambda title: nullcontext(log_line)
 
 
 @contextmanager
-def bar(title: str) -> Iterator[Watcher]:
-    """A bar with what is running now; it vanishes at the end."""
+def live(title: str) -> Iterator[Watcher]:
+    """What runs now, above all; it vanishes at the end, and what went wrong stays."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.live import Live
+
+    from strandline.cli.live import LiveSteps
 
     # A copy of standard error: while Spark starts, the descriptor itself leads elsewhere.
     with open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding) as terminal:
-        columns = (
-            SpinnerColumn(),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),
-        )
         screen = Console(file=terminal, force_terminal=True)
-        with Progress(*columns, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
-            task = shown.add_task(title, total=None)
+        steps = LiveSteps(title, line_of, _doing)
+        with Live(steps, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
 
             def watch(event: Event) -> None:
                 restore_handler()
-                ended = event.what != "started"
-                text = _doing(event) if not ended else None
-                shown.update(task, total=event.total, completed=event.place + ended, description=text)
-                if event.what in ("failed", "skipped"):
+                steps.take(event)
+                if event.what in ("retried", "failed", "skipped"):
                     shown.console.print(line_of(event), markup=False, highlight=False)
 
             yield watch
 
 
 def log_line(event: Event) -> None:
-    """One line on standard error for each step that ended."""
+    """One line on standard error for each step that ended or is tried again."""
     restore_handler()
-    if event.what != "started":
+    if event.what not in ("planned", "started"):
         typer.echo(line_of(event), err=True)
 
 

@@ -8,6 +8,7 @@ import typer
 
 from strandline.cli.context import Context
 from strandline.cli.help import examples
+from strandline.cli.maintaining import print_maintained
 from strandline.cli.options import AsJson, Views
 from strandline.cli.outcome import fail_unless, reported
 from strandline.cli.output import print_json, print_table, problems
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from strandline.propagate.plan import NodePlan, RefreshPlan
     from strandline.propagate.report import RefreshReport, ViewReport
 
+Wait = Annotated[
+    float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another refresh to end.")
+]
 Full = Annotated[bool, typer.Option("--full", help="Recompute the named views, or all, from scratch.")]
 
 
@@ -39,8 +43,16 @@ def add_to(app: typer.Typer) -> None:
             "strandline refresh revenue  # one view and what it reads",
             "strandline refresh revenue --full  # recompute it from scratch",
             "strandline refresh --wait 60  # wait up to a minute for another refresh to end",
+            "strandline refresh --restart  # give up a refresh that was cut short, and plan anew",
         ),
     )(refresh)
+    app.command(
+        "resume",
+        epilog=examples(
+            "strandline resume  # carry to its end what was cut short, and begin nothing new",
+            "strandline resume --json  # the report of that refresh; null if there was nothing to resume",
+        ),
+    )(resume)
     app.command(
         "explain",
         epilog=examples(
@@ -87,9 +99,10 @@ def refresh(
     accept: Annotated[
         bool, typer.Option("--accept", help="Let an edited file rebuild a view declared INCREMENTAL STRICT.")
     ] = False,
-    wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another refresh to end.")
-    ] = 0,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Give up a refresh that was cut short, instead of carrying it to its end.")
+    ] = False,
+    wait: Wait = 0,
     as_json: AsJson = False,
 ) -> None:
     """Bring views up to date, with what they read.
@@ -100,12 +113,36 @@ def refresh(
     interrupted = "Stopped. What is done is kept; `strandline refresh` takes the refresh up again."
     with reported(as_json=as_json, interrupted=interrupted):
         with settings.warehouse() as warehouse, progress(as_json=as_json)("preparing the refresh") as watcher:
-            report = warehouse.refresh(*views or (), full=full, accept=accept, wait=wait, watcher=watcher)
+            options = {"full": full, "accept": accept, "restart": restart}
+            report = warehouse.refresh(*views or (), **options, wait=wait, watcher=watcher)
         if as_json:
             print_json(report.to_dict())
         else:
             _print_report(report)
         fail_unless(report.ok)
+
+
+def resume(context: typer.Context, wait: Wait = 0, as_json: AsJson = False) -> None:
+    """Carry to its end what was cut short.
+
+    A refresh goes on by the very plan it had, from the steps that were running; nothing new is begun.
+    """
+    from strandline.propagate.report import RefreshReport
+
+    settings: Context = context.obj
+    interrupted = "Stopped. What is done is kept; `strandline resume` goes on."
+    with reported(as_json=as_json, interrupted=interrupted):
+        with settings.warehouse() as warehouse, progress(as_json=as_json)("taking up what was cut short") as watcher:
+            report = warehouse.resume(wait=wait, watcher=watcher)
+        if as_json:
+            print_json(report.to_dict() if report is not None else None)
+        elif report is None:
+            typer.echo("Nothing was cut short.")
+        elif isinstance(report, RefreshReport):
+            _print_report(report)
+        else:
+            print_maintained(report)
+        fail_unless(report is None or report.ok)
 
 
 def _print_plan(made: RefreshPlan) -> None:

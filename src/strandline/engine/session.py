@@ -55,6 +55,7 @@ _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.scheduler.mode": "FAIR",
 }
 
 _INTERPRETED = {
@@ -64,6 +65,14 @@ _INTERPRETED = {
     "spark.sql.shuffle.partitions": "2",
 }
 """For steps over little data, where compiling costs more than it saves."""
+
+
+class _Thread(threading.local):
+    """What a thread works with: its session, if it has one for itself, and the step that is under way in it."""
+
+    session: SparkSession | None = None
+    reads: DifferingReads | None = None
+    small: bool = False
 
 
 class Engine:
@@ -83,14 +92,15 @@ class Engine:
         self._own: SparkSession | None = None
         self._worker: SparkSession | None = None
         self._scratch: str | None = None
-        self._pinned: DifferingReads | None = None
-        self._small = False
+        self._thread = _Thread()
+        self._spare: list[SparkSession] = []
+        self._lent: list[SparkSession] = []
         self.storage_options = dict(storage_options or {})
 
     @property
     def small(self) -> bool:
-        """Whether a step over little data is under way."""
-        return self._small
+        """Whether a step over little data is under way in this thread."""
+        return self._thread.small
 
     @property
     def started(self) -> bool:
@@ -113,17 +123,49 @@ class Engine:
 
     @property
     def worker(self) -> SparkSession:
-        """A session of our own beside the user's, for the steps of a refresh: its settings change step by step."""
+        """A session of our own beside the user's, for the steps of a refresh: its settings change step by step.
+
+        A thread that runs :meth:`beside` others has one for itself.
+        """
+        if self._thread.session is not None:
+            return self._thread.session
         if self._worker is None:
-            spark: Any = self.spark
-            if hasattr(spark, "newSession"):
-                self._worker = spark.newSession()
-            else:
-                with contextlib.suppress(Exception):  # a server may not know how to clone a session
-                    self._worker = spark.cloneSession()
-                self._worker = self._worker or spark
+            self._worker = self._another() or self.spark
             self._set("spark.sql.session.timeZone", "UTC")
         return self._worker
+
+    @cached_property
+    def runs_beside(self) -> bool:
+        """Whether steps can run at the same time, each in a session of its own."""
+        session = self._another()
+        if session is not None:
+            self._spare.append(session)
+        return session is not None
+
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[None]:
+        """Within, this thread has a session for itself, so that its steps run beside those of other threads."""
+        session = self._spare.pop() if self._spare else self._another()
+        if session is None:
+            yield
+            return
+        self._thread.session = session
+        self._lent.append(session)
+        try:
+            self._set("spark.sql.session.timeZone", "UTC")
+            yield
+        finally:
+            self._thread.session = None
+            self._lent.remove(session)
+            self._spare.append(session)
+
+    def _another(self) -> SparkSession | None:
+        """One more session of the same Spark; None if it does not know how to make one."""
+        spark: Any = self.spark
+        with contextlib.suppress(Exception):
+            made: SparkSession = spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
+            return made
+        return None
 
     def query(self, sql: str) -> DataFrame:
         """*sql* as a DataFrame of the user's session."""
@@ -184,7 +226,8 @@ class Engine:
 
     def _frame(self, sql: str) -> DataFrame:
         """*sql* in our own session."""
-        return self.worker.sql(self._pinned.replaced(sql) if self._pinned is not None else sql)
+        reads = self._thread.reads
+        return self.worker.sql(reads.replaced(sql) if reads is not None else sql)
 
     def jdbc_view(self, name: str, options: Mapping[str, str], parts: Sequence[str]) -> None:
         """Name rows that another database gives through JDBC; a task of its own reads each condition of *parts*."""
@@ -223,8 +266,8 @@ class Engine:
         try:
             yield
         finally:
-            if self._worker is not None and self._worker is not self._given:
-                self._worker.conf.unset(name)
+            if self._ours:
+                self.worker.conf.unset(name)
 
     @contextlib.contextmanager
     def step(self, view: str, step: str, *, small: bool) -> Iterator[None]:
@@ -246,22 +289,24 @@ class Engine:
         worker.addTag(tag)
         worker.addTag(_TAG)
         reads = PinnedReads if small else DifferingReads
-        before = self._pinned, self._small
-        self._pinned, self._small = reads(worker, self.storage_options), small
+        before = self._thread.reads, self._thread.small
+        self._thread.reads = opened = reads(worker, self.storage_options)
+        self._thread.small = small
         try:
             with quiet():
                 yield
         finally:
-            self._pinned.close()
-            self._pinned, self._small = before
+            opened.close()
+            self._thread.reads, self._thread.small = before
             worker.removeTag(tag)
             worker.removeTag(_TAG)
 
     def interrupt(self) -> None:
         """End what steps of an earlier refresh still have running in this session."""
-        if self._worker is not None:
-            with contextlib.suppress(Exception):  # another engine may not know how
-                self._worker.interruptTag(_TAG)
+        for session in (self._worker, *self._spare, *self._lent):
+            if session is not None:
+                with contextlib.suppress(Exception):  # another engine may not know how
+                    session.interruptTag(_TAG)
 
     def processes(self) -> list[dict[str, float]]:
         """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
@@ -275,14 +320,21 @@ class Engine:
                 self._own.stop()
         finally:
             self._own = self._worker = None
+            self._spare.clear()
             if self._scratch is not None:
                 shutil.rmtree(self._scratch, ignore_errors=True)
                 self._scratch = None
 
+    @property
+    def _ours(self) -> bool:
+        """Whether the session of this thread is one whose settings are ours to change."""
+        session = self._thread.session or self._worker
+        return session is not None and session is not self._given
+
     def _set(self, name: str, value: str) -> None:
-        if self._worker is not None and self._worker is not self._given:
+        if self._ours:
             with contextlib.suppress(Exception):  # another engine may not have the setting
-                self._worker.conf.set(name, value)
+                self.worker.conf.set(name, value)
 
     def _connect(self) -> SparkSession:
         from pyspark.sql import SparkSession
@@ -372,14 +424,32 @@ def quiet() -> Iterator[None]:
 
     # Made as PySpark makes them: a plain logger of these names would fail wherever PySpark logs an error later.
     loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
+    with _QUIET.lock:
+        if not _QUIET.within:
+            _QUIET.before = [logger.disabled for logger in loggers]
+        _QUIET.within += 1
+        for logger in loggers:
+            logger.disabled = True
     try:
         yield
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
+        with _QUIET.lock:
+            _QUIET.within -= 1
+            if not _QUIET.within:
+                for logger, disabled in zip(loggers, _QUIET.before, strict=True):
+                    logger.disabled = disabled
+
+
+class _Quiet:
+    """How many threads want PySpark to be quiet, and how it was before the first of them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.within = 0
+        self.before: list[bool] = []
+
+
+_QUIET = _Quiet()
 
 
 def first_sentence(error: Exception) -> str:

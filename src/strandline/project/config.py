@@ -47,8 +47,19 @@ class ProjectConfig(_Strict):
     warehouse: str = "warehouse"
     catalog: str | None = None
     keep_states: str = "7 days"
+    groups: dict[str, list[str]] = Field(default_factory=dict)
+    parallel: int | None = Field(None, ge=1)
     spark: SparkConfig = Field(default_factory=SparkConfig)
     storage_options: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("groups")
+    @classmethod
+    def _in_one_group(cls, value: dict[str, list[str]]) -> dict[str, list[str]]:
+        members = [view.lower() for views in value.values() for view in views]
+        twins = sorted({view for view in members if members.count(view) > 1})
+        if twins:
+            raise ValueError(f"{', '.join(twins)} is named twice; a view is in one group at most")
+        return value
 
     @field_validator("keep_states")
     @classmethod

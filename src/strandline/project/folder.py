@@ -29,6 +29,13 @@ warehouse: warehouse
 # How long published states stay readable.
 keep_states: 7 days
 
+# Views that are seen brought up to date together, or not at all.
+# groups:
+#   money: [revenue, costs]
+
+# How many steps of a refresh may run at the same time.
+# parallel: 4
+
 # Spark: a session of our own with these settings, or a Spark Connect server.
 # spark:
 #   remote: sc://localhost:15002

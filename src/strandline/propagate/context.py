@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strandline.algebra.plan import Project
 from strandline.algebra.scalar import Col
@@ -11,6 +11,7 @@ from strandline.catalog import Catalog, Json
 from strandline.engine.session import Engine
 from strandline.ingest.uncopied import UncopiedSource
 from strandline.propagate.binding import Binding, Pins
+from strandline.propagate.groups import Groups
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
 from strandline.sql.ddl import parse_select
@@ -32,6 +33,9 @@ class Context:
     relations: Relations
     root: str
     keep_states: str
+    groups: Groups = field(default_factory=dict)
+    parallel: int = 1
+    """How many steps may run at the same time."""
 
     @property
     def binding(self) -> Binding:

@@ -22,8 +22,10 @@ from strandline.ingest.advance import CopyState, read_reason
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.uncopied import FILLED
 from strandline.propagate.base_views import BaseState
+from strandline.propagate.groups import Groups, held_back
 from strandline.propagate.methods import Choice, aggregate_method, expected_install
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
+from strandline.propagate.publish import unpublished
 from strandline.propagate.schemas import schema_problem
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
@@ -74,11 +76,12 @@ class Planner:
         copies: Mapping[str, CopyState] | None = None,
         bases: Mapping[str, BaseState] | None = None,
         *,
+        groups: Groups | None = None,
         captures: bool = False,
     ) -> None:
         """*copies* and *bases* are what was found of copied tables and of base views.
 
-        With *captures* a plan takes the changes of copied tables in itself.
+        Views of one of *groups* move together. With *captures* a plan takes the changes of copied tables in itself.
         """
         self._catalog = catalog
         self._engine = engine
@@ -87,6 +90,7 @@ class Planner:
         self._cost = cost
         self._copies = dict(copies or {})
         self._bases = dict(bases or {})
+        self._groups = groups or {}
         self._captures = captures
         self._tables: dict[str, Mapping[str, TableInfo]] = {}
 
@@ -94,6 +98,19 @@ class Planner:
         """The plan that brings *names* and their ancestors up to date; those in *full* are recomputed."""
         order = self._vdag.with_ancestors(names)
         leaves = {leaf: self._leaf(leaf) for leaf in self._leaves_of(order)}
+        planned = self._planned(order, leaves, full, {})
+        while held := self._held_back(planned):
+            planned = self._planned(order, leaves, full, held)
+        newest = self._catalog.states.newest()
+        steps = self._steps(planned, leaves)
+        plan_id = uuid.uuid4().hex
+        return RefreshPlan(
+            plan_id, newest.number if newest else None, tuple(planned.values()), _numbered(steps, plan_id)
+        )
+
+    def _planned(
+        self, order: Collection[str], leaves: Mapping[str, _Leaf], full: Collection[str], held: Mapping[str, Reason]
+    ) -> dict[str, NodePlan]:
         planned: dict[str, NodePlan] = {}
         for name in order:
             node = self._vdag.nodes[name]
@@ -102,13 +119,15 @@ class Planner:
             elif node.base:
                 planned[name] = self._base(node)
             else:
-                planned[name] = self._node(node, leaves, planned, name in full)
-        newest = self._catalog.states.newest()
-        steps = self._steps(planned, leaves)
-        plan_id = uuid.uuid4().hex
-        return RefreshPlan(
-            plan_id, newest.number if newest else None, tuple(planned.values()), _numbered(steps, plan_id)
-        )
+                planned[name] = self._node(node, leaves, planned, name in full, held.get(name))
+        return planned
+
+    def _held_back(self, planned: Mapping[str, NodePlan]) -> dict[str, Reason]:
+        """The views that would move, though one of their group cannot; all that are held back, if there are such."""
+        stuck = {name: str(plan.reason) for name, plan in planned.items() if plan.blocked}
+        moving = held_back(self._groups, stuck, planned)
+        earlier = {name: plan.reason for name, plan in planned.items() if plan.reason.code == "GROUP_HELD"}
+        return {**earlier, **{name: Reason("GROUP_HELD", why) for name, why in moving.items()}} if moving else {}
 
     def is_small(self, names: Collection[str]) -> bool:
         """Whether all that *names* are computed from is little enough to run interpreted."""
@@ -210,11 +229,16 @@ class Planner:
         return found
 
     def _node(
-        self, node: Node, leaves: Mapping[str, _Leaf], planned: Mapping[str, NodePlan], requested: bool
+        self,
+        node: Node,
+        leaves: Mapping[str, _Leaf],
+        planned: Mapping[str, NodePlan],
+        requested: bool,
+        held: Reason | None,
     ) -> NodePlan:
         base = self._catalog.versions.baseline(node.record.id)
         positions = self._positions(node, leaves, planned)
-        blocked = self._blocked(node, leaves, planned)
+        blocked = held or self._blocked(node, leaves, planned)
         draft = NodePlan(
             node.name,
             node.hidden,
@@ -448,7 +472,9 @@ class Planner:
             elif plan.strategy == "full" and not copied:
                 steps.append(Step("", "recompute", plan.name, small))
             steps.extend(Step("", "compare", plan.name, small, version) for version in compared.get(plan.name, ()))
-        return [*steps, Step("", "publish")] if steps else []
+        held = unpublished(self._catalog, self._vdag, self._groups)
+        shown_late = any(plan.name in held and not plan.blocked for plan in planned.values())
+        return [*steps, Step("", "publish")] if steps or shown_late else []
 
     def _capture_steps(self, planned: Mapping[str, NodePlan]) -> list[Step]:
         if not self._captures:

@@ -9,15 +9,20 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Event:
-    """A step began or ended."""
+    """A plan is about to be carried out; or a step of one began, is tried again after a fault that may pass, or ended.
 
-    what: Literal["started", "done", "failed", "skipped"]
+    *place* is how many steps had ended before.
+    """
+
+    what: Literal["planned", "started", "retried", "done", "failed", "skipped"]
     step: str
     subject: str
     place: int
     total: int
     seconds: float = 0.0
     detail: str = ""
+    steps: tuple[tuple[str, str], ...] = ()
+    """Of a plan: kind and subject of each step that is still to be done."""
 
 
 Watcher = Callable[[Event], None]

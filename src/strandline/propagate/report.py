@@ -27,6 +27,8 @@ class ViewReport:
     problem: str | None = None
     how: str | None = None
     """Of a dump that was compared: the algorithm, why that one, and what was set aside."""
+    retried: int = 0
+    """How often a step was tried again after a fault that may pass."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``refresh --json`` shows it."""

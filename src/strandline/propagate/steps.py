@@ -1,0 +1,301 @@
+"""What each kind of step does, and what steps have made so far for those after them.
+
+A step reads pinned inputs and what earlier steps recorded, so it can be done again and give the same. Steps may run in
+several threads; what one made is taken up by the thread that runs the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from strandline.algebra.block import delta_of
+from strandline.algebra.plan import Bag, Scan
+from strandline.catalog import Json, Lease, NewVersion
+from strandline.engine import tables
+from strandline.engine.delta_log import DeltaLog
+from strandline.errors import RefreshError
+from strandline.ingest.advance import carried_on, goes_on, read_anew, take_in_copies
+from strandline.ingest.copied import CopiedSource
+from strandline.ingest.copies import place_of
+from strandline.ingest.dumped import DumpedSource
+from strandline.ingest.dumps import load_dump, log_dump, take_dump
+from strandline.ingest.leaf import ingest, log_transactions
+from strandline.ingest.uncopied import HISTORY, NOTED
+from strandline.integrate.fill import Filling
+from strandline.propagate.binding import Pins
+from strandline.propagate.context import Context
+from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
+from strandline.propagate.planner import DEFINITION
+from strandline.propagate.relevance import relevant
+from strandline.sql.render import render
+from strandline.store import layout
+from strandline.store.deltas import Delta, write_delta, write_summary
+from strandline.store.install import install
+from strandline.store.node import Node
+from strandline.store.tables import committed_version, fill, make_ready
+
+
+class Steps:
+    """The steps of one plan."""
+
+    def __init__(self, context: Context, plan: RefreshPlan, lease: Lease, filling: Filling) -> None:
+        self._context = context
+        self._plan = plan
+        self._lease = lease
+        self._filling = filling
+        self._deltas: dict[tuple[str, str], Delta] = {}
+        self._versions: dict[str, int] = {}
+
+    def carry_out(self, step: Step, *, resumed: bool) -> tuple[dict[str, Any], NewVersion | None]:
+        """Do *step*; what came of it, and the version that it made of a table.
+
+        One that is *resumed* may have been done, in part or whole, by a process that ended before it said so.
+        """
+        path = layout.delta_path(self._context.root, self._plan.id, step.id)
+        match step.kind:
+            case "capture":
+                return self._capture(step), None
+            case "load":
+                return self._load(step, path)
+            case "ingest":
+                return self._ingest(step, path), None
+            case "compute":
+                return self._compute(step, path), None
+            case "compare":
+                return self._compare(step, path), None
+            case "install":
+                return self._install(step, resumed)
+            case "recompute":
+                return self._recompute(step, resumed)
+            case "publish":
+                raise AssertionError("publishing is not a step on a table")
+
+    def take_up(self, step: Step, result: Mapping[str, Any]) -> None:
+        """What a step made is there for the steps after it."""
+        match step.kind:
+            case "ingest" | "compare":
+                self._deltas[(step.subject, key_of(step.after))] = _delta(result)
+            case "compute":
+                baseline = self._plan.node(step.subject).baseline
+                assert baseline is not None
+                node = self._context.vdag.nodes[step.subject]
+                self._deltas[(step.subject, key_of(node.pin(baseline)))] = _delta(result)
+            case "install" | "recompute":
+                self._versions[step.subject] = result["version"]
+            case "capture" | "load" | "publish":
+                pass
+
+    def _capture(self, step: Step) -> dict[str, Any]:
+        context, source = self._context, self._copied(step.subject)
+        copies = [n for n in context.vdag.nodes.values() if n.copied and n.name.split(".", 1)[0] == step.subject]
+        options = context.engine.storage_options
+        taken = take_in_copies(context.catalog, source, copies, (), options, self._lease, place_of(step.upto))
+        planned = {plan.name for plan in self._plan.nodes if plan.changed}
+        broken = [n.name for n in copies if n.name in planned and not goes_on(context.catalog, source, n)]
+        if broken:
+            raise RefreshError(
+                "STALE_PLAN",
+                f"{', '.join(broken)} must be read anew before the plan can be carried out; refresh by name instead.",
+            )
+        return {"transactions": taken.transactions, "rows": taken.rows}
+
+    def _load(self, step: Step, path: str) -> tuple[dict[str, Any], NewVersion]:
+        context, node = self._context, self._context.vdag.nodes[step.subject]
+        if node.base:
+            return self._loaded(node, self._filling.fill(node, self._plan.node(node.name).reason, step.id), None)
+        source, reason = context.sources[step.subject.split(".", 1)[0]], self._plan.node(step.subject).reason
+        where, how = (context.catalog, context.engine), None
+        if isinstance(source, DumpedSource):
+            kept = context.keep_states
+            new, how = load_dump(*where, source, node, step.upto, reason, kept, step.id, path, self._lease)
+        else:
+            assert isinstance(source, CopiedSource)
+            new = read_anew(*where, source, node, reason, context.keep_states, step.id)
+        return self._loaded(node, new, how)
+
+    def _loaded(self, node: Node, new: NewVersion, how: str | None) -> tuple[dict[str, Any], NewVersion]:
+        rows = DeltaLog(node.path, self._context.engine.storage_options).size(new.version).rows or 0
+        return {"version": new.version, "install": "overwrite", "inserted": rows, "deleted": 0, "how": how}, new
+
+    def _copied(self, name: str) -> CopiedSource:
+        source = self._context.sources[name]
+        assert isinstance(source, CopiedSource)
+        return source
+
+    def _ingest(self, step: Step, path: str) -> dict[str, Any]:
+        source_name, table = step.subject.split(".", 1)
+        source = self._context.sources[source_name]
+        columns = tuple({c.name: c for node in self._readers(step) for c in node.uses(step.subject)}.values())
+        changes = source.changes(table, step.after, step.upto, columns)
+        delta = ingest(self._context.engine, step.subject, changes, columns, path)
+        log_transactions(self._context.catalog, source, table, step.after, step.upto, self._lease)
+        return _noted(delta)
+
+    def _readers(self, ingested: Step) -> list[Node]:
+        """The nodes that take in an ingested delta."""
+        return [
+            self._context.vdag.nodes[plan.name]
+            for plan in self._plan.nodes
+            if plan.strategy in ("incremental", "affected")
+            and ingested.subject in plan.changed
+            and key_of(plan.pinned[ingested.subject]) == key_of(ingested.after)
+        ]
+
+    def _compute(self, step: Step, path: str) -> dict[str, Any]:
+        node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
+        if node.copied:
+            return self._compute_copy(node, plan, path)
+        if node.base:
+            return self._take_integrated(plan)
+        assert node.block is not None
+        deltas = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
+        rows_in = sum(delta.rows for delta in deltas.values())
+        bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {"keys": f"{path}-keys"})
+        matter = relevant(self._context.engine, self._context.binding, bound, deltas)
+        changed = matter.changed
+        delta = delta_of(node.block, changed, insert_only=plan.insert_only, method=plan.method)
+        read = {"rows_in": rows_in, "irrelevant": matter.dropped}
+        nothing = {"path": "", "inserted": 0, "deleted": 0, **read}
+        if delta is None:
+            return nothing
+        apart = node.block.told_apart_by
+        if delta.touched_keys is not None and apart and len(delta.terms) * len(node.block.inputs) > 1:
+            keys = render(delta.touched_keys, lambda scan: self._context.binding.scan(scan, bound))
+            columns = tuple(key.column for key in apart)
+            shown = tables.distinct(keys, columns)
+            if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
+                return nothing
+            stored = Scan(Bag("keys"), "", columns)
+            delta = delta_of(node.block, changed, insert_only=plan.insert_only, stored_keys=stored, method=plan.method)
+            assert delta is not None
+        summed = delta.form == "summary"
+        sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=not summed)
+        if summed:
+            written = write_summary(self._context.engine, sql, node.stored, path)
+        else:
+            written = write_delta(self._context.engine, sql, delta.plan.columns, path, delta.form)
+        return {**_noted(written), **read}
+
+    def _compute_copy(self, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
+        name, table = node.name.split(".", 1)
+        after, upto = plan.pinned[node.name], plan.positions[node.name]
+        source = self._context.sources[name]
+        if isinstance(source, DumpedSource):
+            return self._take_dump(source, node, plan, path)
+        changes = self._copied(name).stored_changes(table, after, upto)
+        delta = ingest(self._context.engine, node.name, changes, node.stored, path)
+        return {**_noted(delta), "rows_in": delta.rows}
+
+    def _take_integrated(self, plan: NodePlan) -> dict[str, Any]:
+        """The delta of a base view was computed before the plan was made."""
+        if plan.integrated is None:
+            raise RefreshError(
+                "STALE_PLAN",
+                f"{plan.name} is maintained by asking its sources, and what they answer is known only when they are "
+                "asked; refresh by name instead.",
+            )
+        return {**plan.integrated, "rows_in": plan.estimated_rows}
+
+    def _take_dump(self, source: DumpedSource, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
+        context, position = self._context, plan.positions[node.name]
+        assert plan.baseline is not None
+        taken = take_dump(context.engine, source, node, plan.baseline, position, path)
+        told = {"how": taken.how, "set_aside": taken.set_aside}
+        return {**_noted(taken.delta), "rows_in": taken.delta.rows, **told}
+
+    def _compare(self, step: Step, path: str) -> dict[str, Any]:
+        node = self._context.vdag.nodes[step.subject]
+        before = node.pinned_version(step.after)
+        assert before is not None
+        sql = tables.difference(node.path, before, self._version(node), node.stored)
+        return _noted(write_delta(self._context.engine, sql, node.stored, path))
+
+    def _install(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion]:
+        node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
+        assert plan.baseline is not None
+        delta = self._deltas[(node.name, key_of(node.pin(plan.baseline)))]
+        version = committed_version(self._context.engine, node, plan.baseline, step.id) if resumed else None
+        method = "recovered"
+        counts = {"inserted": delta.inserted, "deleted": delta.deleted}
+        if version is None:
+            if delta.rows:
+                make_ready(self._context.engine, node, plan.baseline, step.id)
+            installed = install(self._context.engine, node, delta, plan.baseline, step.id)
+            method, version = installed.method, installed.version
+            counts = {"inserted": installed.inserted, "deleted": installed.deleted}
+        if isinstance(self._context.sources.get(node.name.split(".", 1)[0]), DumpedSource) and node.copied:
+            log_dump(self._context.catalog, node, plan.positions[node.name], delta, self._lease)
+        return {"version": version, "install": method, **counts}, self._new_version(node, plan, version)
+
+    def _recompute(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion]:
+        node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
+        engine = self._context.engine
+        log = DeltaLog(node.path, engine.storage_options)
+        before = log.size(plan.baseline).rows if plan.baseline is not None and log.exists() else 0
+        version = committed_version(engine, node, plan.baseline, step.id) if resumed else None
+        if version is None:
+            if plan.baseline is None:
+                make_ready(engine, node, None, step.id)
+            version = fill(
+                engine, node, self._context.contents(node, self._post(node)), self._context.keep_states, step.id
+            )
+        after = log.size(version).rows
+        result = {"version": version, "install": "overwrite", "inserted": after or 0, "deleted": before or 0}
+        for name in node.inputs:
+            if name not in self._context.vdag.nodes:
+                self._log_leaf(name, plan)
+        return result, self._new_version(node, plan, version)
+
+    def _log_leaf(self, name: str, plan: NodePlan) -> None:
+        """A recomputed node has seen its leaves up to their positions, without an ingest step."""
+        source, table = name.split(".", 1)
+        leaf = self._context.catalog.leaves.get(name)
+        if leaf is not None and leaf.position != plan.positions[name] and leaf.position is not None:
+            log_transactions(
+                self._context.catalog,
+                self._context.sources[source],
+                table,
+                leaf.position,
+                plan.positions[name],
+                self._lease,
+            )
+        elif leaf is not None and leaf.position is None:
+            self._context.catalog.unit_of_work.append(name, [], plan.positions[name], lease=self._lease)
+
+    def _post(self, node: Node) -> dict[str, Json]:
+        """What the node is to show of each input: planned positions of leaves, newest versions of nodes."""
+        plan = self._plan.node(node.name)
+        return {
+            name: self._pin(self._context.vdag.nodes[name])
+            if name in self._context.vdag.nodes
+            else plan.positions[name]
+            for name in node.inputs
+        }
+
+    def _pin(self, node: Node) -> Json:
+        return node.pin(self._version(node))
+
+    def _version(self, node: Node) -> int:
+        if node.name not in self._versions:
+            base = self._context.catalog.versions.baseline(node.record.id)
+            assert base is not None
+            self._versions[node.name] = base.version
+        return self._versions[node.name]
+
+    def _new_version(self, node: Node, plan: NodePlan, version: int) -> NewVersion:
+        seen = {**self._post(node), DEFINITION: node.record.fingerprint}
+        base = self._context.catalog.versions.baseline(node.record.id)
+        if node.copied and base is not None:
+            seen.update(carried_on(base))
+        if node.base and base is not None:
+            seen.update({NOTED: base.inputs[NOTED], HISTORY: dict(plan.history) if plan.history else None})
+        return NewVersion(node.record.id, version, seen, plan.positions)
+
+
+def _noted(delta: Delta) -> dict[str, Any]:
+    return {"path": delta.path, "inserted": delta.inserted, "deleted": delta.deleted, "form": delta.form}
+
+
+def _delta(result: Mapping[str, Any]) -> Delta:
+    return Delta(result["path"], result["inserted"], result["deleted"], result.get("form", "explicit"))
