@@ -228,10 +228,14 @@ def test_text_and_json_are_compared_on_spark(engine: Engine, tmp_path: Path, inv
     assert failed.exit_code == 1
     assert "[UNREADABLE_ROWS] 1 rows" in failed.stderr
     assert "{broken" in failed.stderr
+    shown = invoke("diff", old, new, "--key", "id", "--unreadable", "set-aside", "--algorithm", "ph", context=context)
+    marked = [line.split()[:2] for line in shown.stdout.splitlines() if line[:1] in "+-<>"]
+    assert [key for _, key in marked] == sorted(key for _, key in marked)
+    assert [mark for mark, _ in marked].index(">") == [mark for mark, _ in marked].index("<") + 1
     result = invoke("diff", old, new, "--key", "id", "--unreadable", "set-aside", "--json", context=context)
     found = parsed(result)
     assert found["counts"] == COUNTS
-    assert found["unreadable"]["new"] == {"count": 1, "first": [",,,{broken"]}
+    assert found["unreadable"]["new"] == {"count": 1, "first": ["{broken"]}
 
 
 @pytest.mark.spark

@@ -54,10 +54,10 @@ class Differential:
         return sum(size for _, size in self.reads)
 
     def sample(self, most: int) -> list[dict[str, Any]]:
-        """The first rows of the report."""
+        """Some rows from the beginning of the report, by their key."""
         if "://" in self.report:
             return [row.asDict(recursive=True) for row in self.changes.take(most)]
-        return sample(self.report, most)
+        return sample(self.report, most, self.columns.key)
 
     def close(self) -> None:
         """Remove what was written for this comparison only."""

@@ -5,6 +5,7 @@ This is what every algorithm leaves behind, wherever it runs, and what is counte
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -84,10 +85,20 @@ def counted(folder: str) -> Counts:
     return Counts(found[INSERT], found[DELETE], found[AFTER])
 
 
-def sample(folder: str, most: int) -> list[dict[str, Any]]:
-    """The first rows of a report."""
+LOOKED_AT = 10_000
+"""How many rows of a report a sample is taken from."""
+
+
+def sample(folder: str, most: int, key: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows from the beginning of a report in the order of their key, so that both sides of an update stand together."""
     stored = ds.dataset(folder, format="parquet")
-    return stored.head(most).to_pylist() if stored.files else []
+    rows = stored.head(LOOKED_AT).to_pylist() if stored.files else []
+    return sorted(rows, key=lambda row: _place(row, key))[:most]
+
+
+def _place(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
+    values = [repr(row[name]) if isinstance(row[name], list | dict) else row[name] for name in key]
+    return (*((v is None, v) for v in values), (DELETE, BEFORE, AFTER, INSERT).index(row[CHANGE_TYPE]))
 
 
 def _typed(rows: pa.Table, kind: str) -> pa.Table:

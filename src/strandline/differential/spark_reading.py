@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -107,10 +107,16 @@ def _set_aside(raw: DataFrame, bad: str, unreadable: Unreadable, policy: Policy)
     rows, count, _ = raw.selectExpr("count(*)", f"count_if({bad})", f"count({quoted(column)})").collect()[0]
     if count:
         found = raw.where(bad).limit(SHOWN).collect()
-        unreadable.add(count, [",".join("" if value is None else str(value) for value in row) for row in found])
+        unreadable.add(count, [_text(row.asDict()) for row in found])
         unreadable.refuse(policy)
         raw = raw.where(f"NOT coalesce({bad}, false)")
     return raw, rows - count
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    """A row that cannot be read: its line as it stands in the file, or its values."""
+    whole = row.get(CORRUPT)
+    return str(whole) if whole is not None else ",".join("" if value is None else str(value) for value in row.values())
 
 
 def _raw(engine: Engine, snapshot: Snapshot) -> DataFrame:
