@@ -83,6 +83,11 @@ def test_a_step_waits_for_what_it_reads_and_for_nothing_else() -> None:
     }
 
 
+def test_a_view_that_moved_before_this_refresh_is_compared_at_once() -> None:
+    step = Step("compare left", "compare", "left", after=2)
+    assert prerequisites(RefreshPlan("plan", None, (), (step,)), VDAG) == {"compare left": set()}
+
+
 def test_a_step_waits_only_for_steps_before_it_in_the_plan() -> None:
     places = {step.id: place for place, step in enumerate(STEPS)}
     for step, earlier in prerequisites(PLAN, VDAG).items():

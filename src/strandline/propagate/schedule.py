@@ -44,7 +44,7 @@ class _Known:
                 yield from self._inputs(step.subject)
             case "install":
                 yield self._computed[step.subject]
-            case "compare":
+            case "compare" if step.subject in self._made:
                 yield self._made[step.subject]
 
     def _read(self, name: str) -> Iterator[Step]:
