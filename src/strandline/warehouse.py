@@ -233,6 +233,7 @@ class Warehouse:
         properties: Mapping[str, str] | None = None,
         replace: bool = False,
         with_no_data: bool = False,
+        schedule: str | None = None,
         watcher: Watcher = nobody,
     ) -> RefreshReport | Callable[[_Function], _Function] | None:
         """Define a view in Python: register, fill and publish it as CREATE [OR REPLACE] MATERIALIZED VIEW does.
@@ -249,6 +250,7 @@ class Warehouse:
             properties or {},
             replace,
             with_no_data,
+            schedule,
         )
 
         def define(found: Any) -> RefreshReport | None:
@@ -519,6 +521,7 @@ class Warehouse:
         node = self._node(name)
         rows = [(c.name, c.type) for c in node.visible]
         rows += [("", ""), ("# policy", node.policy), ("# inputs", ", ".join(node.inputs))]
+        rows += [("# schedule", str(node.schedule))] if node.schedule else []
         rows += [("# stored as", node.stored_as)] if node.stored_as else []
         rows += [("# table", node.path), ("# comment", str(node.record.options.get("comment") or ""))]
         values = ", ".join(f"({literal(a)}, {literal(b)})" for a, b in rows)

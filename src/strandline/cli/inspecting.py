@@ -124,8 +124,9 @@ def _print_status(found: Status) -> None:
         typer.echo(f"State {found.state}, published at {moment(found.published_at)} UTC.")
     if found.views:
         typer.echo("")
-        columns = ("view", "state#", "transactions behind", "last refresh", "at (UTC)", "seconds#")
-        print_table(columns, map(_view_row, found.views))
+        scheduled = ["schedule"] if any(view.schedule for view in found.views) else []
+        columns = ("view", "state#", "transactions behind", "last refresh", "at (UTC)", "seconds#", *scheduled)
+        print_table(columns, (_view_row(view)[: len(columns)] for view in found.views))
     if found.sources:
         typer.echo("")
         print_table(("source table", "position", "seen", "note"), map(_source_row, found.sources))
@@ -149,7 +150,7 @@ def _print_status(found: Status) -> None:
 
 def _view_row(view: ViewStatus) -> tuple[object, ...]:
     last = None if view.strategy is None else f"{view.strategy} ({view.reason})"
-    return (view.name, view.state, _behind(view), last, moment(view.refreshed_at), view.seconds)
+    return (view.name, view.state, _behind(view), last, moment(view.refreshed_at), view.seconds, view.schedule)
 
 
 def _behind(view: ViewStatus) -> str:

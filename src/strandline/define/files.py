@@ -20,12 +20,14 @@ from strandline.sql.statements import CreateView
 class PendingView:
     """A view whose file is not applied yet."""
 
-    change: Literal["new", "changed"]
+    change: Literal["new", "changed", "rescheduled"]
     create: CreateView
 
     def __str__(self) -> str:
-        what = "new" if self.change == "new" else "definition changed: rebuild"
-        return f"{self.create.name}: {what} ({self.create.origin.file})"
+        return f"{self.create.name}: {_CHANGES[self.change]} ({self.create.origin.file})"
+
+
+_CHANGES = {"new": "new", "changed": "definition changed: rebuild", "rescheduled": "schedule changed"}
 
 
 def declared_views(project: Project) -> dict[str, CreateView]:
@@ -62,12 +64,18 @@ def pending_views(project: Project, catalog: Catalog) -> list[PendingView]:
         if record is None:
             pending.append(PendingView("new", create))
         elif not same_definition(record, create):
-            pending.append(PendingView("changed", create))
+            pending.append(PendingView("rescheduled" if same_but_schedule(record, create) else "changed", create))
     return pending
 
 
 def same_definition(record: ViewRecord, create: CreateView) -> bool:
     """Whether a view's record and a statement say the same, but for white space and comments."""
+    schedule = None if create.schedule is None else str(create.schedule)
+    return same_but_schedule(record, create) and record.options.get("schedule") == schedule
+
+
+def same_but_schedule(record: ViewRecord, create: CreateView) -> bool:
+    """The same, whatever either says of a schedule: the view computes and stores what it did."""
     options = record.options
     return (
         _normal(record.sql) == _normal(create.query.sql)

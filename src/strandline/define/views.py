@@ -21,6 +21,7 @@ from strandline.algebra.schema import Schema, names
 from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
 from strandline.cost.model import CostModel
 from strandline.define.base_views import BaseViews
+from strandline.define.files import same_but_schedule
 from strandline.define.hidden import placed
 from strandline.define.multiplicity import multiplicity
 from strandline.define.relations import KnownRelations
@@ -36,6 +37,7 @@ from strandline.sql.ddl import parse_select
 from strandline.sql.names import choices
 from strandline.sql.references import references
 from strandline.sql.relations import Relation, Relations
+from strandline.sql.schedule import Schedule
 from strandline.sql.statements import CreateView, Query
 from strandline.store.layout import new_location
 from strandline.store.node import node_of
@@ -129,6 +131,7 @@ class Definitions:
             "comment": create.comment,
             "cluster_by": list(create.cluster_by),
             "properties": dict(create.properties),
+            "schedule": _shown_schedule(create),
         }
         based = BaseViews(self._catalog, self._sources, relations).of(
             create, compiled, settings.get("strandline.algorithm", "auto"), lambda: _uses(create.query, relations)
@@ -193,8 +196,13 @@ class Definitions:
 
     def apply(self, create: CreateView) -> None:
         """Make what *create* defines what the catalog has: a new view, another definition, or other options."""
-        definition = self.compile(create)
         record = self._catalog.views.get(create.name)
+        # A statement, unlike a file, also asks for the source tables to be looked at as they are now.
+        if record is not None and not create.or_replace and same_but_schedule(record, create):
+            options = {**record.options, "schedule": _shown_schedule(create)}
+            self._catalog.views.replace(record.name, options=options, origin=create.origin.file)
+            return
+        definition = self.compile(create)
         if record is None:
             self.register(definition)
         elif record.fingerprint == definition.fingerprint and record.inputs == definition.inputs:
@@ -428,7 +436,12 @@ def create_of(record: ViewRecord) -> CreateView:
         properties=tuple(options["properties"].items()),
         policy=options["policy"],
         consistency=options["consistency"],
+        schedule=Schedule.parse(options.get("schedule") or ""),
     )
+
+
+def _shown_schedule(create: CreateView) -> str | None:
+    return None if create.schedule is None else str(create.schedule)
 
 
 def unknown_view(name: str, known: Sequence[str]) -> SqlError:

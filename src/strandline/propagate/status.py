@@ -28,6 +28,7 @@ class ViewStatus:
     behind: Mapping[str, int | None]
     """Transactions of each leaf that the view does not show; None where they cannot be counted."""
     policy: str
+    schedule: str | None
     strategy: str | None
     reason: str | None
     refreshed_at: str | None
@@ -138,6 +139,7 @@ def status(
                 bool(entry) and not any(count != 0 for count in behind.values()),
                 behind,
                 node.policy,
+                str(node.schedule) if node.schedule else None,
                 last.get("strategy"),
                 last.get("reason"),
                 last.get("at"),

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from strandline.errors import SqlError
 from strandline.sql.names import quoted, quoted_list
+from strandline.sql.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class ViewOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     replace: bool = False
     with_no_data: bool = False
+    schedule: str | None = None
 
 
 class ViewKeywords(TypedDict, total=False):
@@ -32,6 +35,7 @@ class ViewKeywords(TypedDict, total=False):
     properties: Mapping[str, str] | None
     replace: bool
     with_no_data: bool
+    schedule: str | None
 
 
 def create_text(name: str, query: str, options: ViewOptions) -> str:
@@ -49,9 +53,20 @@ def create_text(name: str, query: str, options: ViewOptions) -> str:
         lines.append(f"  REFRESH POLICY {options.policy.upper()}")
     if options.consistency.upper() != "STRONG":
         lines.append(f"  CONSISTENCY {options.consistency.upper()}")
+    if options.schedule is not None:
+        lines.append(f"  SCHEDULE {_schedule(options.schedule)}")
     if options.with_no_data:
         lines.append("  WITH NO DATA")
     return "\n".join([*lines, "AS", query])
+
+
+def _schedule(text: str) -> Schedule:
+    found = Schedule.parse(text)
+    if found is None:
+        raise SqlError(
+            "SQL_SYNTAX", f"{text!r} is no schedule; write it as `5 minutes`: a whole number, and seconds to days."
+        )
+    return found
 
 
 def _string(text: str) -> str:

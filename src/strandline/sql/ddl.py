@@ -7,6 +7,7 @@ from typing import NoReturn
 from sqlglot.tokenizer_core import Token, TokenType
 
 from strandline.errors import Origin, SqlError
+from strandline.sql.schedule import Schedule
 from strandline.sql.spans import excerpt, parse_query, position, tokenize
 from strandline.sql.statements import (
     Consistency,
@@ -106,6 +107,7 @@ class _Header:
         policy: Policy = "AUTO"
         consistency: Consistency = "STRONG"
         with_no_data = False
+        schedule: Schedule | None = None
         while not self._take("AS"):
             if self._take("COMMENT"):
                 comment = self._string("a comment")
@@ -120,10 +122,11 @@ class _Header:
             elif self._take("WITH", "NO", "DATA"):
                 with_no_data = True
             elif self._take("SCHEDULE"):
-                self._not_yet("SCHEDULE", "run `strandline refresh` from a scheduler")
+                schedule = self._schedule()
             else:
                 self._fail(
-                    "expected COMMENT, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY, CONSISTENCY, WITH NO DATA or AS"
+                    "expected COMMENT, CLUSTER BY, TBLPROPERTIES, REFRESH POLICY, CONSISTENCY, SCHEDULE, WITH NO DATA "
+                    "or AS"
                 )
         return CreateView(
             name,
@@ -137,6 +140,7 @@ class _Header:
             policy,
             consistency,
             with_no_data,
+            schedule,
         )
 
     def _refresh(self) -> RefreshView:
@@ -170,6 +174,17 @@ class _Header:
             if self._take(level):
                 return level
         self._fail("a consistency level is CONVERGENT, STRONG or COMPLETE")
+
+    def _schedule(self) -> Schedule:
+        self._expect("EVERY")
+        place = self.at
+        number = self._text_of_next("a number")
+        unit = self._text_of_next("a unit of time")
+        schedule = Schedule.parse(f"{number} {unit}")
+        if schedule is None:
+            self.at = place
+            self._fail("a schedule is EVERY, a whole number from 1 on, and SECONDS, MINUTES, HOURS or DAYS")
+        return schedule
 
     def _properties(self) -> tuple[tuple[str, str], ...]:
         self._expect("(")

@@ -8,6 +8,7 @@ from typing import Literal
 from sqlglot import exp
 
 from strandline.errors import Origin
+from strandline.sql.schedule import Schedule
 
 Policy = Literal["AUTO", "INCREMENTAL", "INCREMENTAL STRICT", "FULL"]
 Consistency = Literal["CONVERGENT", "STRONG", "COMPLETE"]
@@ -43,6 +44,7 @@ class CreateView:
     policy: Policy = "AUTO"
     consistency: Consistency = "STRONG"
     with_no_data: bool = False
+    schedule: Schedule | None = None
 
 
 @dataclass(frozen=True)

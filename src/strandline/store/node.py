@@ -15,6 +15,7 @@ from strandline.engine import tables
 from strandline.reasons import Reason
 from strandline.sql.names import quoted
 from strandline.sql.render import render
+from strandline.sql.schedule import Schedule
 from strandline.sql.shapes import storable
 
 
@@ -96,6 +97,11 @@ class Node:
     @property
     def policy(self) -> str:
         return str(self.record.options.get("policy", "AUTO"))
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """How often the view is to be refreshed; None if it follows changes as they arrive."""
+        return Schedule.parse(str(self.record.options.get("schedule") or ""))
 
     @property
     def loose(self) -> tuple[str, ...]:
