@@ -26,12 +26,15 @@ from strandline.define.views import Definitions, unknown_view
 from strandline.define.widening import follow_types
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
+from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
 from strandline.ingest.uncopied import UncopiedSource
 from strandline.project.config import duration
 from strandline.project.folder import Project
 from strandline.propagate.against_source import rows_at_sources, verify_against_source
+from strandline.propagate.behind import MAINTAINED, Behind, behind, hurried
+from strandline.propagate.capturing import capture
 from strandline.propagate.context import Context
 from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
@@ -343,6 +346,11 @@ class Warehouse:
             done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
             return _told(done, advanced)
 
+    def capture(self, *, wait: float = 0) -> dict[str, Captured]:
+        """Take in what the logs of sources hold, so that they need not keep it; no view moves, and no Spark runs."""
+        with self._changing("capture", wait) as (lease, _):
+            return capture(self._context(), lease)
+
     # Reading
 
     def read(
@@ -449,6 +457,7 @@ class Warehouse:
             if maintenance.needs_spark(steps):
                 self._note_processes()
             report = maintenance.carry_out(maintenance.begin(steps, lease), steps, lease, watcher)
+            self._catalog.settings.put(MAINTAINED, self._catalog.clock().isoformat())
             return replace(report, resumed=resumed.id if resumed else None)
 
     def states(self) -> tuple[StateRecord, ...]:
@@ -468,6 +477,21 @@ class Warehouse:
         plan = self._planner(looked_at(self._context(), self.views())).plan(self.views())
         options = self._engine.storage_options
         return status(self._catalog, self._vdag(), self._sources, plan, self._pending_lines(), options)
+
+    def behind(self, *names: str) -> Behind:
+        """What views do not show yet of their sources, and since when. It only looks, and waits for no source."""
+        self._declared.follow()
+        wanted = [name for name in self.views() if not names or name.lower() in {n.lower() for n in names}]
+        with hurried(self._sources):
+            context = self._context()
+            found = looked_at(context, wanted)
+            plan = self._planner(found).plan(wanted)
+            return behind(context, plan, found, tuple(view.create.name for view in self._pending()))
+
+    @property
+    def engine_lost(self) -> bool:
+        """Whether the Spark that was started here has ended; then the warehouse has to be opened anew."""
+        return self._engine.lost
 
     # Inside
 

@@ -54,6 +54,17 @@ class UnitOfWork:
             )
             return tuple(map(_record, rows))
 
+    def first(self, leaf: str, after: int, upto: int) -> TransactionRecord | None:
+        """The first of the transactions that :meth:`between` gives."""
+        with self._database.reading() as session:
+            row = session.scalar(
+                select(TransactionRow)
+                .where(TransactionRow.leaf == leaf, TransactionRow.place >= after, TransactionRow.place < upto)
+                .order_by(TransactionRow.csn)
+                .limit(1)
+            )
+            return _record(row) if row else None
+
     def newest_csn(self) -> int:
         """The highest csn given out, 0 at the start."""
         with self._database.reading() as session:

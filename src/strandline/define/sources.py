@@ -29,10 +29,20 @@ class DeclaredSources:
         self._catalog = catalog
         self._engine = engine
         self.adapters: dict[str, Source] = {}
-        known = {record.name: record.config for record in catalog.sources.all() if record.kind != "memory"}
-        for name, config in {**known, **self._in_files()}.items():
-            _check_name(name)
-            self.adapters[name] = self._adapter(name, config)
+        self._made_of: dict[str, dict[str, Any]] = {}
+        self.follow()
+
+    def follow(self) -> None:
+        """Have an adapter for each source that is declared now, here or by another process."""
+        records = self._catalog.sources.all()
+        known = {record.name: dict(record.config) for record in records if record.kind != "memory"}
+        declared = {**known, **self._in_files()}
+        for name in [name for name in self._made_of if name not in declared]:
+            self._let_go(name)
+        for name, config in declared.items():
+            if self._made_of.get(name) != config:
+                _check_name(name)
+                self._take(name, config, self._adapter(name, config))
 
     def attach(self, source: Source) -> None:
         """Take a source that a program made; it is not written to a file."""
@@ -86,11 +96,11 @@ class DeclaredSources:
         self._project.write_source(name, config)
         self._catalog.sources.put(name, config["kind"], config)
         self._note_locations(name, source)
-        self._close(name)
-        self.adapters[name] = source
+        self._take(name, config, source)
 
     def apply_files(self) -> None:
         """What source files say becomes what is applied."""
+        self.follow()
         for name, config in self._in_files().items():
             known = self._catalog.sources.get(name)
             if known is None or dict(known.config) != config:
@@ -105,8 +115,7 @@ class DeclaredSources:
             self._catalog.leaves.remove(leaf)
         self._catalog.sources.remove(name)
         self._project.remove_source(name)
-        self._close(name)
-        del self.adapters[name]
+        self._let_go(name)
 
     def unread(self) -> list[str]:
         """The sources that keep a log for us, of which no view reads a table any more."""
@@ -124,6 +133,15 @@ class DeclaredSources:
         """Let go of connections."""
         for name in self.adapters:
             self._close(name)
+
+    def _take(self, name: str, config: Mapping[str, Any], source: Source) -> None:
+        self._close(name)
+        self.adapters[name], self._made_of[name] = source, dict(config)
+
+    def _let_go(self, name: str) -> None:
+        self._close(name)
+        self.adapters.pop(name, None)
+        self._made_of.pop(name, None)
 
     def _close(self, name: str) -> None:
         source = self.adapters.get(name)

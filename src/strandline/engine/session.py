@@ -313,10 +313,18 @@ class Engine:
         own = psutil.Process().children(recursive=True) if self._own is not None and not self._remote else []
         return [{"pid": p.pid, "created": p.create_time()} for p in own if p.is_running()]
 
+    @property
+    def lost(self) -> bool:
+        """Whether Spark was started here, on this machine, and its process is gone."""
+        if self._own is None or self._remote:
+            return False
+        running = [p for p in psutil.Process().children(recursive=True) if p.is_running()]
+        return not any(p.name() == "java" and p.status() != psutil.STATUS_ZOMBIE for p in running)
+
     def close(self) -> None:
         """Stop the session if it is ours."""
         try:
-            if self._own is not None:
+            if self._own is not None and not self.lost:
                 self._own.stop()
         finally:
             self._own = self._worker = None

@@ -117,6 +117,14 @@ class Source(Protocol):
         """Everything up to *position* is durable here: the source may forget it."""
 
 
+@runtime_checkable
+class Patient(Protocol):
+    """A source that waits for a while when its server does not answer."""
+
+    def hurried(self, patience: float) -> AbstractContextManager[None]:
+        """Within, it waits for so many seconds at most."""
+
+
 # Sources whose tables are copied: they have a log that is read once, and no past.
 
 

@@ -106,6 +106,15 @@ class PostgresSource:
             self._open.close()
             self._open = None
 
+    @contextmanager
+    def hurried(self, patience: float) -> Iterator[None]:
+        """Within, what passes is waited out for so many seconds at most."""
+        before, self._patience = self._patience, min(patience, self._patience)
+        try:
+            yield
+        finally:
+            self._patience = before
+
     def tables(self) -> Mapping[str, TableInfo]:
         """The tables as they are now; one that was declared and is gone, or cannot be used, is left out."""
         return {name: self._info(name, table) for name, table in self.described_tables().items()}
@@ -260,14 +269,14 @@ class PostgresSource:
             time.sleep(0.02)
 
     def pending(self, place: int, upto: int, details: Mapping[str, Json]) -> Mapping[str, Peek]:
-        """What the slot holds, by table; the rows stay on the server."""
+        """What the slot holds, by table, with the time of the first commit; the rows stay on the server."""
         names = {(table.schema, table.name): name for name, table in self.described_tables().items()}
 
         def count(connection: Connection[Any]) -> Mapping[str, Peek]:
             found = stream.count(connection, str(details["slot"]), str(details["publication"]), upto)
             return {
                 names[table]: Peek(
-                    (SourceTransaction({"place": upto}, None, None),) * found.touching[table],
+                    (SourceTransaction({"place": upto}, None, found.oldest.get(table)),) * found.touching[table],
                     insert_only=table in found.only_inserts,
                     rows=None if table in found.truncated else rows,
                 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from psycopg import Connection
@@ -16,6 +17,7 @@ from strandline.errors import SourceError
 from strandline.sources.postgres.connect import SESSION
 from strandline.sources.postgres.lsn import format_lsn
 from strandline.sources.postgres.pgoutput import (
+    Begin,
     Message,
     Relation,
     Truncate,
@@ -51,7 +53,8 @@ _NOT_IN_PREREQUISITE_STATE = "55000"
 class Pending:
     """How much a slot holds: committed transactions, and of each table that they changed, how many, and the rows.
 
-    *truncated* tables were emptied at least once; how many rows that took the log does not say.
+    *truncated* tables were emptied at least once; how many rows that took the log does not say. *oldest* is when the
+    first of the transactions of each table committed.
     """
 
     transactions: int
@@ -59,6 +62,7 @@ class Pending:
     rows: Mapping[Table, int]
     only_inserts: frozenset[Table]
     truncated: frozenset[Table]
+    oldest: Mapping[Table, datetime] = field(default_factory=dict, compare=False)
 
 
 def peek(
@@ -90,6 +94,8 @@ def count(
     truncated: set[Table] = set()
     touching: Counter[Table] = Counter()
     touched: set[Table] = set()
+    oldest: dict[Table, datetime] = {}
+    begun: Begin | None = None
     for data in _read(connection, _HEADS, slot, publication, upto, chunk):
         if is_row_change(data):
             table = names[relation_oid(data)]
@@ -100,16 +106,21 @@ def count(
         elif data.startswith(b"C"):
             transactions += 1
             touching.update(touched)
+            if begun is not None:
+                oldest = {**dict.fromkeys(touched, begun.committed_at), **oldest}
             touched = set()
         else:
             message = decode(data)
-            if isinstance(message, Relation):
+            if isinstance(message, Begin):
+                begun = message
+            elif isinstance(message, Relation):
                 names[message.oid] = message.schema, message.table
             elif isinstance(message, Truncate):
                 truncated.update(names[oid] for oid in message.oids)
                 touched.update(names[oid] for oid in message.oids)
     rows.update(dict.fromkeys(truncated, 0))
-    return Pending(transactions, touching, dict(rows), frozenset(rows) - rewritten - truncated, frozenset(truncated))
+    only_inserts = frozenset(rows) - rewritten - truncated
+    return Pending(transactions, touching, dict(rows), only_inserts, frozenset(truncated), oldest)
 
 
 def _read(
