@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from strandline.cli import comparing, demo, init, inspecting, maintaining, refreshing, simulating, sources
+from strandline.cli import comparing, demo, init, inspecting, maintaining, refreshing, simulating, sources, watching
 from strandline.cli.context import Context
 from strandline.cli.help import examples
 
@@ -57,6 +57,7 @@ def strandline(
 init.add_to(app)
 demo.add_to(app)
 refreshing.add_to(app)
+watching.add_to(app)
 inspecting.add_to(app)
 maintaining.add_to(app)
 sources.add_to(app)
