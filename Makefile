@@ -13,7 +13,7 @@ FETCHED := $(VENV)/.fetched
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked pins clean prerequisites
+.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked campaign-watch pins clean prerequisites
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ campaign-writers: setup ## Follow a PostgreSQL that is written to for two minute
 
 campaign-asked: setup ## Kill refreshes of views over sources that are not copied, and check every published state (ARGS=...)
 	@$(BIN)/python -m tests.campaign.asked $(ARGS)
+
+campaign-watch: setup ## Watch a PostgreSQL under steady writes for ten minutes; source, catalog and process are killed (ARGS=...)
+	@$(BIN)/python -m tests.campaign.watch $(ARGS)
 
 campaign-differential: setup ## Compare many random snapshots with every algorithm, and large ones within bounds (ARGS=...)
 	@$(BIN)/python -m tests.campaign.differential $(ARGS)

@@ -58,6 +58,6 @@ def test_settings_are_valid(block: Block) -> None:
         ProjectConfig.model_validate(found)
 
 
-@pytest.mark.parametrize("line", ["watch", "refresh --fast", "plan --full --quick", "--projects shop status"])
+@pytest.mark.parametrize("line", ["advise", "refresh --fast", "plan --full --quick", "--projects shop status"])
 def test_a_command_that_does_not_exist_would_be_found_out(line: str) -> None:
     assert not understood(line.split())

@@ -42,7 +42,7 @@ class WatchProcess:
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             try:
-                event = json.loads(self._lines.get(timeout=left))
+                event: Told = json.loads(self._lines.get(timeout=left))
             except queue.Empty:
                 break
             self.told.append(event)
