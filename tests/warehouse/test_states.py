@@ -98,6 +98,28 @@ def test_files_are_the_desired_state(warehouse: Warehouse, shop: Shop, tmp_path:
         assert again.refresh().views["base"].strategy == "none"
 
 
+def test_another_schedule_changes_no_data(warehouse: Warehouse, shop: Shop, tmp_path: Path) -> None:
+    query = "SELECT c_id, count(*) AS n FROM shop.orders GROUP BY c_id"
+    warehouse.view("v", query, policy="INCREMENTAL STRICT", schedule="5 minutes")
+    (before,) = warehouse.status().views
+    assert before.schedule == "EVERY 5 MINUTES"
+    file = tmp_path / "project" / "views" / "v.sql"
+    file.write_text(file.read_text().replace("5 MINUTES", "1 HOUR"))
+    assert warehouse.plan().pending == ("v: schedule changed (views/v.sql)",)
+    assert warehouse.refresh().views["v"].strategy == "none"
+    (after,) = warehouse.status().views
+    assert (after.schedule, after.state) == ("EVERY 1 HOUR", before.state)
+    statement = f"CREATE OR REPLACE MATERIALIZED VIEW v REFRESH POLICY INCREMENTAL STRICT AS {query}"
+    assert warehouse.sql(statement).state == before.state
+    assert warehouse.status().views[0].schedule is None and len(warehouse.states()) == 1
+    shop.place_orders_only()
+    (behind,) = warehouse.behind().views
+    assert behind.changed and behind.since is not None and behind.sources == {"shop"}
+    assert warehouse.behind("v").state == before.state
+    described = {row[0]: row[1] for row in warehouse.sql("DESCRIBE MATERIALIZED VIEW v").collect()}
+    assert "# schedule" not in described
+
+
 def test_everything_that_is_not_incremental_says_why(warehouse: Warehouse, shop: Shop) -> None:
     queries = {
         "CLAUSE": "SELECT * FROM (SELECT c_id, day FROM shop.orders) PIVOT (count(c_id) FOR c_id IN (1, 2))",

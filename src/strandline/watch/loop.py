@@ -176,7 +176,8 @@ class Watch:
         taken = self.warehouse.capture()
         self._scheduler.captured()
         transactions = sum(captured.transactions for captured in taken.values())
-        self.log.tell("captured", sources=sorted(taken), transactions=transactions)
+        if transactions:
+            self.log.tell("captured", sources=sorted(taken), transactions=transactions)
         return True
 
     def _maintain(self) -> bool:

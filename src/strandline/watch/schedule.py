@@ -84,7 +84,7 @@ class Scheduler:
             if not found.changed:
                 view.changed_at = None
             elif view.changed_at is None:
-                view.changed_at = now - (found.waiting or 0.0)
+                view.changed_at = now - max(found.waiting or 0.0, 0.0)
 
     def refreshed(
         self, began: float, ended: float, names: Collection[str], failed: Collection[str], sources: Iterable[str] = ()
