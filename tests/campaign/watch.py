@@ -1,6 +1,6 @@
 """A process that watches a bank under steady writes, while source, catalog and the process itself are killed.
 
-``python -m tests.campaign.watch [SECONDS] [SEED]``: the catalog is on a second PostgreSQL. Every half minute or so
+``python -m tests.campaign.watch [SECONDS] [SEED]``: the catalog is on a second PostgreSQL. Ten times or so
 something is killed. At the end lag, memory and what was told are printed, and everything is compared with the source.
 """
 
@@ -82,12 +82,13 @@ def _under_writes(
         "source": lambda: _down(bank.server, chance),
         "catalog": lambda: _down(catalog, chance),
     }
-    next_kill, order = started + 60, ["source", "catalog", "process"]
+    pause = max(20.0, seconds / 10)
+    next_kill, order = started + pause, ["source", "catalog", "process"]
     while time.monotonic() < end:
         time.sleep(1)
         _sample(process, started, seen)
         assert process.process.poll() is None, (process.caught_up()[-5:], process.errors())
-        if time.monotonic() >= next_kill and end - time.monotonic() > AFTER_KILL:
+        if time.monotonic() >= next_kill and end - time.monotonic() > pause:
             what = order[len(seen.killed) % len(order)]
             seen.killed.append((time.time(), what))
             if what == "process":
@@ -97,7 +98,7 @@ def _under_writes(
                 process, started = WatchProcess(project, *OPTIONS), time.monotonic()
             else:
                 kills[what]()
-            next_kill = time.monotonic() + 60
+            next_kill = time.monotonic() + pause
     status = process.end(signal.SIGTERM, 120)
     assert status == 0, (status, process.told[-5:], process.errors())
     seen.told += process.told
