@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -156,6 +156,7 @@ class Watch:
                     reason=view.reason.code,
                 )
         self.metrics.refreshed(report)
+        self.metrics.stand(_caught_up(found, report, now))
         self.metrics.refresh_seconds.observe(report.seconds)
         published = report.state != found.state
         outcome = ("published" if published else "unchanged") if report.ok else "partial" if published else "failed"
@@ -235,3 +236,11 @@ class Watch:
                 "the Spark process that this command had started has ended, and a new one needs a new process; "
                 "start the command again, or have a supervisor do so.",
             )
+
+
+def _caught_up(found: Behind, report: RefreshReport, now: datetime) -> Behind:
+    """What a look found, after a refresh: until the next one tells more."""
+    done = {name for name, view in report.views.items() if view.problem is None}
+    views = tuple(replace(view, changed=False, since=None) if view.name in done else view for view in found.views)
+    at = found.published_at if report.state == found.state else now
+    return replace(found, state=report.state, published_at=at, views=views)
