@@ -645,6 +645,7 @@ class Warehouse:
     ) -> Iterator[tuple[Lease, Finished | None]]:
         """Within, nobody else changes the warehouse; what a crashed process left is finished, or given up, first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
+            self._catalog.check()
             before = self._catalog.states.newest(), self.views()
             finished = None
             if self._catalog.refreshes.unfinished() is not None:

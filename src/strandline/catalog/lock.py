@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 
+from strandline.catalog.damage import required
 from strandline.catalog.database import Database
 from strandline.catalog.lease import Lease
 from strandline.catalog.models import LockRow
@@ -45,7 +46,7 @@ class Lock:
     def _try(self, purpose: str) -> Lease | CatalogError:
         me = this_process()
         with self._database.writing() as session:
-            row = session.get_one(LockRow, 1)
+            row = required(session, LockRow, 1)
             now = self._database.now(session)
             if row.pid is not None and not (self._was_given_back(row) or _is_abandoned(row, now)):
                 return _busy(row, now)

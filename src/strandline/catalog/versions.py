@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from strandline.catalog.damage import mapping, understanding
 from strandline.catalog.database import Database
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease, require_held
@@ -79,4 +80,6 @@ def insert_version(session: Session, new: NewVersion, step_id: str, clock: Clock
 
 
 def _record(row: VersionRow) -> VersionRecord:
-    return VersionRecord(row.view_id, row.version, row.inputs, row.positions, row.step_id, row.recorded_at)
+    with understanding("view_versions", f"row {row.seq} (view {row.view_id}, version {row.version})"):
+        seen, shown = mapping(row.inputs), mapping(row.positions)
+        return VersionRecord(row.view_id, row.version, seen, shown, row.step_id, row.recorded_at)
