@@ -362,7 +362,10 @@ class Warehouse:
         """
         found = self._published.state(state, as_of)
         entry = self._entry(name, found)
-        self._published.require(entry, found)
+        if state is not None or as_of is not None:
+            self._published.require(entry, found)
+        else:
+            self._published.require_here(entry, found)
         if transaction is None:
             return self._engine.query(self._published.select(entry))
         view, base = self._of_every_state(name)
@@ -398,7 +401,7 @@ class Warehouse:
         state = self._published.state()
         entry = self._entry(name, state)
         node = self._published.node(entry)
-        self._published.require(entry, state)
+        self._published.require_here(entry, state)
         with (
             told_as_fault(self._context()),
             self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])),
@@ -539,7 +542,7 @@ class Warehouse:
             if "." not in relation.name:
                 entry = self._entry(relation.name, newest)
                 if newest is not None:
-                    self._published.require(entry, newest)
+                    self._published.require_here(entry, newest)
                 return f"({self._published.select(entry)})"
             source, table = relation.name.split(".", 1)
             positions = [e.positions[relation.name] for e in _entries(newest) if relation.name in e.positions]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from strandline.catalog.damage import mapping, understanding
@@ -48,6 +48,13 @@ class Versions:
                 select(VersionRow).where(VersionRow.view_id == view_id).order_by(VersionRow.seq.desc()).limit(1)
             )
             return _record(row) if row else None
+
+    def baselines(self) -> dict[int, VersionRecord]:
+        """The version recorded last of each view, by its id."""
+        newest = select(func.max(VersionRow.seq)).group_by(VersionRow.view_id)
+        with self._database.reading() as session:
+            rows = session.scalars(select(VersionRow).where(VersionRow.seq.in_(newest)))
+            return {row.view_id: _record(row) for row in rows}
 
     def all(self, view_id: int) -> tuple[VersionRecord, ...]:
         """All versions of a view, in the order they were recorded."""

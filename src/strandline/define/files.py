@@ -57,8 +57,9 @@ def _named(create: CreateView, known: dict[str, CreateView]) -> list[str]:
 def pending_views(project: Project, catalog: Catalog) -> list[PendingView]:
     """The view files that are new, or say something else than what is applied."""
     pending = []
+    records = {record.name.lower(): record for record in catalog.views.all()}
     for create in declared_views(project).values():
-        record = catalog.views.get(create.name)
+        record = records.get(create.name.lower())
         if record is None:
             pending.append(PendingView("new", create))
         elif not same_definition(record, create):
@@ -70,7 +71,7 @@ def same_definition(record: ViewRecord, create: CreateView) -> bool:
     """Whether a view's record and a statement say the same, but for white space and comments."""
     options = record.options
     return (
-        _normal(record.sql) == _normal(create.query.sql)
+        (record.sql == create.query.sql or _normal(record.sql) == _normal(create.query.sql))
         and options.get("policy") == create.policy
         and options.get("consistency") == create.consistency
         and options.get("comment") == create.comment

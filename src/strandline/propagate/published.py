@@ -67,6 +67,11 @@ class Published:
         if not DeltaLog(node.path, self.engine.storage_options).holds_version(entry.version):
             raise files_gone(node, [entry.version], [state.number])
 
+    def require_here(self, entry: StateEntry, state: StateRecord) -> None:
+        """:meth:`require`, if the table is on this machine, where it costs little to look."""
+        if "://" not in self.root:
+            self.require(entry, state)
+
     def seen(self, node: Node, version: int) -> dict[str, Json]:
         """What a version of a node was computed from, as its query names it: what is hidden is looked through."""
         recorded = [v for v in self.catalog.versions.all(node.record.id) if v.version == version]
