@@ -70,6 +70,14 @@ class DeltaLog:
         """Whether a Delta table is there."""
         return DeltaTable.is_deltatable(self.path, self._options)
 
+    def readable(self) -> bool:
+        """Whether a Delta table is there, and its log can be read."""
+        try:
+            self._table()
+        except NoSuchTable:
+            return False
+        return True
+
     def version(self) -> int:
         """The newest version."""
         return self._table().version()
