@@ -319,7 +319,8 @@ class Engine:
         """Stop the session if it is ours."""
         try:
             if self._own is not None:
-                self._own.stop()
+                with contextlib.suppress(Exception):  # its process may have died
+                    self._own.stop()
         finally:
             self._own = self._worker = None
             self._spare.clear()
