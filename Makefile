@@ -13,7 +13,7 @@ FETCHED := $(VENV)/.fetched
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked campaign-watch pins clean prerequisites
+.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked campaign-watch campaign-graph pins clean prerequisites
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ campaign-simulate: setup ## Run random cases through every maintenance algorithm
 
 campaign-kill: setup ## Kill refreshes at many points and compare what recovery makes of them (ARGS=...)
 	@$(BIN)/python -m tests.campaign.kill $(ARGS)
+
+campaign-graph: setup ## Kill refreshes of twelve views at every event and compare with an undisturbed twin (ARGS=...)
+	@$(BIN)/python -m tests.campaign.graph $(ARGS)
 
 campaign-writers: setup ## Follow a PostgreSQL that is written to for two minutes, and compare everything (ARGS=...)
 	@$(BIN)/python -m tests.campaign.writers $(ARGS)

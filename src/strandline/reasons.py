@@ -37,6 +37,8 @@ MEANINGS: dict[str, str] = {
     "INPUT_FAILED": "an input of the view could not be refreshed",
     "GROUP_HELD": "another view of its group could not be refreshed, and they move together",
     "INPUT_GONE": "a pinned version of an input was removed while the refresh ran",
+    "DISK_FULL": "no space is left where the warehouse keeps its tables",
+    "SPARK_GONE": "the Spark process ended in the middle of a step",
     "NATURAL_JOIN": "USING does not name one column on each side; name the columns with ON",
     "SUBQUERY": "this subquery is not maintained incrementally",
     "WINDOW_FUNCTION": "this window function is not maintained incrementally",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from strandline.catalog import Catalog, HistoryEntry, Lease, StateEntry, StateRecord
 from strandline.cost.model import FIXED
+from strandline.define.anew import replace_lost_tables, with_blocks
 from strandline.define.explain import explained
 from strandline.define.files import PendingView, pending_views, same_definition, views_without_file
 from strandline.define.frames import empty_frame, query_text
@@ -47,6 +48,7 @@ from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.published import Published
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.status import Status, status
+from strandline.propagate.storage_faults import told_as_fault
 from strandline.propagate.transactions import Shown, Transactions
 from strandline.propagate.vdag import Vdag
 from strandline.propagate.verify import Verification, verify
@@ -294,7 +296,7 @@ class Warehouse:
         known = [name for name in names if name.lower() not in declared]
         wanted = self._moving(known) if known or not names else []
         planner = self._planner(looked_at(self._context(), wanted), captures=True)
-        plan = planner.plan(wanted, wanted if full else ())
+        plan = planner.plan(wanted, with_blocks(self._vdag(), wanted) if full else ())
         return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines())
 
     def refresh(
@@ -341,8 +343,10 @@ class Warehouse:
                 follow_types(self._definitions(), self._vdag(), relations, names if full else [])
                 self._declared.close_unread()
                 named, wanted = self._named(names), self._moving(names)
-                advanced = self._advance(wanted, named if full else (), lease, watcher)
-                plan = self._planner(advanced).plan(wanted, named if full else ())
+                anew = with_blocks(self._vdag(), named) if full else []
+                replace_lost_tables(self._catalog, self._engine, self._vdag(), anew)
+                advanced = self._advance(wanted, anew, lease, watcher)
+                plan = self._planner(advanced).plan(wanted, anew)
             done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
             return _told(done, advanced)
 
@@ -370,6 +374,8 @@ class Warehouse:
         entry = self._entry(name, found)
         if state is not None or as_of is not None:
             self._published.require(entry, found)
+        else:
+            self._published.require_here(entry, found)
         if transaction is None:
             return self._engine.query(self._published.select(entry))
         view, base = self._of_every_state(name)
@@ -405,7 +411,11 @@ class Warehouse:
         state = self._published.state()
         entry = self._entry(name, state)
         node = self._published.node(entry)
-        with self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])):
+        self._published.require_here(entry, state)
+        with (
+            told_as_fault(self._context()),
+            self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])),
+        ):
             recomputed = self._context().as_written(node, self._published.seen(node, entry.version))
             stored = node.select(entry.version)
             return verify(self._engine, node.name, state.number, node.visible, stored, recomputed, node.loose)
@@ -557,7 +567,10 @@ class Warehouse:
 
         def shown(relation: Relation) -> str:
             if "." not in relation.name:
-                return f"({self._published.select(self._entry(relation.name, newest))})"
+                entry = self._entry(relation.name, newest)
+                if newest is not None:
+                    self._published.require_here(entry, newest)
+                return f"({self._published.select(entry)})"
             source, table = relation.name.split(".", 1)
             positions = [e.positions[relation.name] for e in _entries(newest) if relation.name in e.positions]
             same = bool(positions) and all(position == positions[0] for position in positions)
@@ -672,6 +685,7 @@ class Warehouse:
     ) -> Iterator[tuple[Lease, Finished | None]]:
         """Within, nobody else changes the warehouse; what a crashed process left is finished, or given up, first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
+            self._catalog.check()
             before = self._catalog.states.newest(), self.views()
             finished = None
             if self._catalog.refreshes.unfinished() is not None:

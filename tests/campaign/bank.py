@@ -64,6 +64,13 @@ class Bank:
         with psycopg.connect(self.dsn) as connection:
             return connection.execute(VIEWS[view].encode()).fetchall()
 
+    def transact(self, count: int) -> None:
+        """So many transactions, one after the other."""
+        chance = random.Random(f"{self._seed} {self.transfers}")
+        with psycopg.connect(self.dsn) as connection:
+            for _ in range(count):
+                self._transaction(connection, chance)
+
     def __enter__(self) -> Self:
         self._stop.clear()
         self._threads = [threading.Thread(target=self._write, args=(n,), daemon=True) for n in range(self._count)]

@@ -88,7 +88,7 @@ class Campaign:
         with self.bank:
             time.sleep(0.3)
             child = subprocess.run(
-                [*command, str(event), str(delay), "1" if with_spark else "0"],
+                [*command, str(event), str(delay), "both" if with_spark else "python"],
                 capture_output=True,
                 text=True,
                 check=False,

@@ -1,8 +1,8 @@
-"""A process that refreshes a warehouse and kills itself, with SIGKILL, at an event of the refresh or soon after.
+"""A process that changes a warehouse and is killed, with SIGKILL, at an event of the refresh or soon after.
 
-``python -m tests.campaign.kill_child PROJECT EVENT DELAY WITH_SPARK``: EVENT counts events of the refresh from 0, DELAY
-is seconds after it; a negative EVENT is the start of the refresh, when sources are captured. WITH_SPARK=1 kills its
-Spark first.
+``python -m tests.campaign.kill_child PROJECT EVENT DELAY WHO [STATEMENT]``: EVENT counts events of the refresh from 0,
+DELAY is seconds after it; a negative EVENT is the start, when sources are captured. WHO dies: ``python``, ``both`` it
+and its Spark, or ``spark`` alone. It refreshes everything, or carries out STATEMENT.
 """
 
 from __future__ import annotations
@@ -15,40 +15,49 @@ import time
 
 import psutil
 
-from strandline import Warehouse
+from strandline import StrandlineError, Warehouse
 from strandline.propagate.progress import Event
 
 
-def die(delay: float, with_spark: bool) -> None:
+def die(delay: float, who: str) -> None:
     time.sleep(delay)
-    if with_spark:
+    if who != "python":
         for child in psutil.Process().children(recursive=True):
             child.kill()
-    os.kill(os.getpid(), signal.SIGKILL)
+    if who != "spark":
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(project: str, event: int, delay: float, with_spark: bool) -> None:
+def main(project: str, event: int, delay: float, who: str, statement: str | None) -> None:
     seen = 0
+    counting = threading.Lock()
 
     def watch(happened: Event) -> None:
         nonlocal seen
         if happened.what == "planned":
             return
-        if seen == event:
+        with counting:
+            now, seen = seen == event, seen + 1
+        if now:
             print(f"killed {delay:.2f} s after {happened.what} {happened.step} {happened.subject}", flush=True)
             if delay:
-                threading.Thread(target=die, args=(delay, with_spark), daemon=True).start()
+                threading.Thread(target=die, args=(delay, who), daemon=True).start()
             else:
-                die(0, with_spark)
-        seen += 1
+                die(0, who)
 
     with Warehouse.open(project) as warehouse:
         if event < 0:
             print(f"killed {delay:.2f} s after its start", flush=True)
-            threading.Thread(target=die, args=(delay, with_spark), daemon=True).start()
-        warehouse.refresh(watcher=watch)
+            threading.Thread(target=die, args=(delay, who), daemon=True).start()
+        if statement is None:
+            warehouse.refresh(watcher=watch)
+        else:
+            warehouse.sql(statement, watcher=watch)
     print("finished", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4] == "1")
+    try:
+        main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4], sys.argv[5] if len(sys.argv) > 5 else None)
+    except StrandlineError as error:
+        print(f"failed: {error}", flush=True)

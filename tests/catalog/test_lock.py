@@ -14,6 +14,7 @@ import pytest
 
 from strandline.catalog import Catalog, Lease, NewVersion, StateEntry, Transaction
 from strandline.catalog import lease as lease_module
+from strandline.catalog import lock as lock_module
 from strandline.errors import CatalogError
 
 ELSEWHERE = "update warehouse_lock set host = 'other', machine = 'other'"
@@ -110,6 +111,51 @@ def seconds_ago(url: str, seconds: int) -> str:
     return f"now() - interval '{seconds} seconds'"
 
 
+def seconds_ahead(url: str, seconds: int) -> str:
+    """An SQL expression for a moment to come."""
+    if url.startswith("sqlite"):
+        return f"strftime('%Y-%m-%d %H:%M:%f', 'now', '+{seconds} seconds')"
+    return f"now() + interval '{seconds} seconds'"
+
+
+@pytest.fixture
+def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A holder that looks dead by the clock is watched for a moment only."""
+    monkeypatch.setattr(lock_module, "WATCHED_SECONDS", 0.3)
+
+
+@pytest.mark.usefixtures("short_watch")
+def test_a_living_holder_keeps_its_lock_when_the_clock_jumps_ahead(
+    catalog: Catalog, execute: Callable[..., None], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "HEARTBEAT_SECONDS", 0.05)
+    with catalog.lock.acquire("refresh") as lease:
+        # By the new clock the last heartbeat was a year ago; the next one comes in a moment.
+        execute(f"{ELSEWHERE}, heartbeat_at = {seconds_ago(url, 365 * 86400)}")
+        with Catalog.open(url) as other, pytest.raises(CatalogError, match="on host other holds it for refresh"):
+            other.lock.acquire("maintain")
+        assert not lease.lost
+
+
+@pytest.mark.usefixtures("short_watch")
+def test_a_dead_holder_does_not_keep_the_lock_when_the_clock_was_moved_back(
+    catalog: Catalog, execute: Callable[..., None], url: str
+) -> None:
+    lost = catalog.lock.acquire("refresh")
+    execute(f"{ELSEWHERE}, pid = 1, heartbeat_at = {seconds_ahead(url, 3600)}")
+    with pytest.raises(CatalogError, match=r"host other .* last heartbeat 0 s ago"):
+        catalog.lock.acquire("maintain")
+    # A minute without a heartbeat passes, by the clock as it is now.
+    execute(f"update warehouse_lock set heartbeat_at = {seconds_ago(url, 61)} where heartbeat_at <= {now(url)}")
+    with catalog.lock.acquire("maintain") as lease:
+        assert lease.token == lost.token + 1
+
+
+def now(url: str) -> str:
+    return seconds_ahead(url, 0)
+
+
+@pytest.mark.usefixtures("short_watch")
 def test_a_holder_on_another_host_is_trusted_while_its_heart_beats(
     catalog: Catalog, execute: Callable[..., None], url: str
 ) -> None:

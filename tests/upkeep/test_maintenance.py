@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -263,6 +264,38 @@ def test_a_table_whose_files_are_gone_does_not_keep_the_others_from_being_put_in
     report = warehouse.maintain()
     assert "FILES_GONE" in report.problems["high"] and "states 1, 2, 3, 4, 5, 6 show" in report.problems["high"]
     assert report.tables["low"].files == 1
+
+
+def test_a_table_whose_log_is_broken_does_not_keep_the_others_from_being_put_in_order(warehouse: Warehouse) -> None:
+    _, high = grown(warehouse)
+    min(Path(warehouse.path(high), "_delta_log").glob("*.json")).unlink()
+    report = warehouse.maintain()
+    assert set(report.problems) == {"high"} and "FILES_GONE" in report.problems["high"]
+    assert report.tables["low"].files == 1
+
+
+def test_a_clock_that_was_ahead_does_not_hide_what_was_replaced_after_it(warehouse: Warehouse) -> None:
+    """The commits that follow one from a clock that was ahead are as old as they say."""
+    low = warehouse.view("low")
+    for version, value in enumerate((6, 7, 8, 9)):
+        write_deltalake(warehouse.path(low), pa.table({"a": [value]}), mode="overwrite")
+        warehouse.record(low, version)
+        warehouse.publish(low=(low, version))
+    for version, days in {1: 365, 2: -30, 3: -30}.items():
+        redate(Path(warehouse.path(low), "_delta_log", f"{version:020d}.json"), timedelta(days=days))
+    assert warehouse.maintain().ok
+    assert [warehouse.rows(low, version) for version in range(4)] == [[6], [7], [8], [9]]
+
+
+def redate(commit: Path, ahead: timedelta) -> None:
+    """Make a commit say that it was made at another time."""
+    moment = int((datetime.now(UTC) + ahead).timestamp() * 1000)
+    actions = [json.loads(line) for line in commit.read_text().splitlines() if line.strip()]
+    for action in actions:
+        for kind, field in (("commitInfo", "timestamp"), ("remove", "deletionTimestamp")):
+            if kind in action:
+                action[kind][field] = moment
+    commit.write_text("\n".join(json.dumps(action) for action in actions))
 
 
 def test_what_the_catalog_does_not_name_is_cleared_when_it_is_old(warehouse: Warehouse) -> None:

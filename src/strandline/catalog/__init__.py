@@ -10,6 +10,7 @@ from strandline.catalog.changes import (
     ViewChanges,
     ViewValues,
 )
+from strandline.catalog.damage import damaged, understanding
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease
 from strandline.catalog.purging import Outlived
@@ -62,4 +63,6 @@ __all__ = [
     "ViewKind",
     "ViewRecord",
     "ViewValues",
+    "damaged",
+    "understanding",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from strandline.catalog.damage import required, understanding
 from strandline.catalog.database import Database
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease, require_held
@@ -51,7 +52,7 @@ class Captures:
         """The changes of *source* up to *place* are durable: note each leaf's transactions, all at once."""
         with self._database.writing() as session:
             require_held(session, lease)
-            row = session.get_one(CaptureRow, source)
+            row = required(session, CaptureRow, source)
             row.place = place
             row.tables = {**row.tables, **{table: asdict(logged) for table, logged in tables.items()}}
             for table, logged in transactions.items():
@@ -62,7 +63,7 @@ class Captures:
         """The log of a table counts from another version on: entries that nobody needs any more are not in it."""
         with self._database.writing() as session:
             require_held(session, lease)
-            row = session.get_one(CaptureRow, source)
+            row = required(session, CaptureRow, source)
             row.tables = {**row.tables, table: {**row.tables[table], "version": version}}
 
     def remove(self, source: str) -> None:
@@ -74,5 +75,6 @@ class Captures:
 
 
 def _record(row: CaptureRow) -> CaptureRecord:
-    tables = {table: LoggedTable(**logged) for table, logged in row.tables.items()}
-    return CaptureRecord(row.source, row.log, row.place, dict(row.details), tables)
+    with understanding("captures", f"the row of source {row.source}"):
+        tables = {table: LoggedTable(**logged) for table, logged in row.tables.items()}
+        return CaptureRecord(row.source, row.log, row.place, dict(row.details), tables)

@@ -6,6 +6,7 @@ from types import TracebackType
 
 from strandline.catalog.address import make_folder, parse
 from strandline.catalog.captures import Captures
+from strandline.catalog.damage import required
 from strandline.catalog.database import Database
 from strandline.catalog.leaves import Leaves
 from strandline.catalog.lock import Lock
@@ -14,6 +15,7 @@ from strandline.catalog.moments import Clock, utc_now
 from strandline.catalog.purging import Purging
 from strandline.catalog.refreshes import Refreshes
 from strandline.catalog.settings import Settings
+from strandline.catalog.soundness import check
 from strandline.catalog.sources import Sources
 from strandline.catalog.states import States
 from strandline.catalog.unit_of_work import UnitOfWork
@@ -40,7 +42,7 @@ class Catalog:
         self.purging = Purging(database)
         self.lock = Lock(database)
         with database.reading() as session:
-            self.warehouse_id = session.get_one(WarehouseRow, 1).uuid
+            self.warehouse_id = required(session, WarehouseRow, 1).uuid
 
     @classmethod
     def open(cls, url: str, *, clock: Clock = utc_now) -> Catalog:
@@ -57,6 +59,11 @@ class Catalog:
         except BaseException:
             database.close()
             raise
+
+    def check(self) -> None:
+        """Raise ``CATALOG_DAMAGED`` if rows are missing that others need."""
+        with self._database.reading() as session:
+            check(session)
 
     def close(self) -> None:
         """Release the lock if it is held through this catalog, and close all connections."""

@@ -19,6 +19,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
 from strandline.catalog.address import Address, unavailable
+from strandline.catalog.damage import damaged_catalog, where_unreadable
+from strandline.catalog.jsontext import Unreadable
 from strandline.catalog.moments import in_utc, utc_now
 from strandline.errors import CatalogError
 
@@ -29,6 +31,7 @@ WAIT_FOR_TURN = f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'"
 # The first key is an arbitrary number of ours; the second keeps catalogs in different schemas apart.
 TAKE_TURN = "SELECT pg_advisory_xact_lock(1400139374, hashtext(coalesce(current_schema(), '')))"
 LOCK_NOT_AVAILABLE = "55P03"
+DISK_FULL = "53100"
 
 
 class Database:
@@ -89,10 +92,26 @@ class Database:
             # The chain is cut: the driver's error may show the connection string.
             if _is_busy(error.orig):
                 raise self._busy() from None
+            if _is_full(error.orig):
+                raise self._full() from None
+            if "malformed" in str(error.orig):
+                told = f"{self.address} was cut short or overwritten ({error.orig})"
+                raise damaged_catalog(told) from None
             reason = self.address.redacted(" ".join(str(error.orig).split()))
             raise unavailable(str(self.address), reason) from None
         except PoolTimeout:
             raise self._busy() from None
+        except Unreadable as error:
+            with Session(self._readers) as session:
+                found = where_unreadable(session, error)
+            raise found from None
+
+    def _full(self) -> CatalogError:
+        return CatalogError(
+            "CATALOG_FULL",
+            f"the catalog {self.address} cannot be written: its disk is full; what was recorded before is kept; make "
+            "space there and run the command again, which carries on what was begun.",
+        )
 
     def _busy(self) -> CatalogError:
         return CatalogError(
@@ -119,6 +138,12 @@ def _is_busy(error: BaseException | None) -> bool:
     if isinstance(error, sqlite3.OperationalError):
         return "locked" in str(error)
     return getattr(error, "sqlstate", None) == LOCK_NOT_AVAILABLE
+
+
+def _is_full(error: BaseException | None) -> bool:
+    if isinstance(error, sqlite3.OperationalError):
+        return "disk is full" in str(error)
+    return getattr(error, "sqlstate", None) == DISK_FULL
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:

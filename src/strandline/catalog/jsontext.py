@@ -29,6 +29,14 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
+class Unreadable(Exception):
+    """A stored text is not what its column holds."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__(text)
+
+
 class JsonText(TypeDecorator[Any]):
     """A column of canonical JSON text; ``None`` is stored as JSON's ``null``."""
 
@@ -42,4 +50,7 @@ class JsonText(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """The value again."""
-        return None if value is None else json.loads(value)
+        try:
+            return None if value is None else json.loads(value)
+        except ValueError:
+            raise Unreadable(str(value)) from None

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from strandline.algebra.schema import Column
 from strandline.catalog.columns import columns_from_json, columns_to_json
+from strandline.catalog.damage import understanding
 from strandline.catalog.database import Database
 from strandline.catalog.jsontext import Json
 from strandline.catalog.messages import unknown
@@ -78,13 +79,14 @@ def leaf_names(session: Session) -> tuple[str, ...]:
 
 
 def _record(row: LeafRow) -> LeafRecord:
-    return LeafRecord(
-        name=row.name,
-        source=row.source,
-        table=row.table_name,
-        location=row.location,
-        columns=columns_from_json(row.columns),
-        key=tuple(row.key),
-        position=row.position,
-        note=row.note,
-    )
+    with understanding("leaves", f"the row of {row.name}"):
+        return LeafRecord(
+            name=row.name,
+            source=row.source,
+            table=row.table_name,
+            location=row.location,
+            columns=columns_from_json(row.columns),
+            key=tuple(row.key),
+            position=row.position,
+            note=row.note,
+        )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import DateTime, Dialect
 from sqlalchemy.types import TypeDecorator
+
+from strandline.catalog.jsontext import Unreadable
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -33,6 +35,18 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """The moment in UTC."""
         return None if value is None else in_utc(value)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """The driver's reading of a moment, where a text that is none is named."""
+        read = super().result_processor(dialect, coltype)
+
+        def readable(value: Any) -> Any:
+            try:
+                return value if read is None else read(value)
+            except (ValueError, TypeError):
+                raise Unreadable(str(value)) from None
+
+        return readable
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """The moment with its time zone."""

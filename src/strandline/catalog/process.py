@@ -26,7 +26,11 @@ class ProcessIdentity:
 
 def this_process() -> ProcessIdentity:
     """The identity of the running process."""
-    pid = os.getpid()
+    return identified(os.getpid())
+
+
+def identified(pid: int) -> ProcessIdentity:
+    """The identity of a process of this machine."""
     return ProcessIdentity(socket.gethostname(), _machine(), pid, _start(pid) or "")
 
 

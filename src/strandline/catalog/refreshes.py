@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import cast
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from strandline.catalog.damage import mapping, one_of, understanding
 from strandline.catalog.database import Database
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease, require_held
@@ -226,29 +226,31 @@ def _open_step(session: Session, step_id: str) -> tuple[StepRow, RefreshRow]:
 
 
 def _refresh_record(row: RefreshRow) -> RefreshRecord:
-    return RefreshRecord(
-        id=row.id,
-        plan=row.plan,
-        status=cast(RefreshStatus, row.status),
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        state=row.state,
-        error=row.error,
-        owner=row.owner,
-    )
+    with understanding("refreshes", f"row {row.seq} (refresh {row.id})"):
+        return RefreshRecord(
+            id=row.id,
+            plan=row.plan,
+            status=one_of(RefreshStatus, row.status),
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            state=row.state,
+            error=row.error,
+            owner=row.owner,
+        )
 
 
 def _step_record(row: StepRow) -> StepRecord:
-    return StepRecord(
-        id=row.id,
-        refresh_id=row.refresh_id,
-        seq=row.seq,
-        kind=row.kind,
-        view=row.view,
-        status=cast(StepStatus, row.status),
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        seconds=row.seconds,
-        result=row.result,
-        error=row.error,
-    )
+    with understanding("steps", f"row {row.id}"):
+        return StepRecord(
+            id=row.id,
+            refresh_id=row.refresh_id,
+            seq=row.seq,
+            kind=row.kind,
+            view=row.view,
+            status=one_of(StepStatus, row.status),
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            seconds=row.seconds,
+            result=mapping(row.result),
+            error=row.error,
+        )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from strandline.catalog.damage import mapping, understanding
 from strandline.catalog.database import Database
 from strandline.catalog.jsontext import Json
 from strandline.catalog.messages import listing, unknown
@@ -65,4 +66,5 @@ def source_names(session: Session) -> tuple[str, ...]:
 
 
 def _record(row: SourceRow) -> SourceRecord:
-    return SourceRecord(row.name, row.kind, row.config, row.created_at)
+    with understanding("sources", f"the row of {row.name}"):
+        return SourceRecord(row.name, row.kind, mapping(row.config), row.created_at)

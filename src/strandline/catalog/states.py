@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from strandline.catalog.damage import mapping, understanding
 from strandline.catalog.database import Database
 from strandline.catalog.lease import Lease, require_held
 from strandline.catalog.models import StateEntryRow, StateRow
@@ -115,7 +116,9 @@ def _records(session: Session, rows: Iterable[StateRow]) -> tuple[StateRecord, .
         .order_by(StateEntryRow.number, StateEntryRow.view)
     )
     for row in found:
-        entries[row.number][row.view] = StateEntry(row.view, row.view_id, row.version, row.positions, row.problem)
+        with understanding("state_entries", f"row number {row.number}, view {row.view}"):
+            shown = mapping(row.positions)
+            entries[row.number][row.view] = StateEntry(row.view, row.view_id, row.version, shown, row.problem)
     return tuple(
         StateRecord(one.number, one.published_at, one.refresh_id, entries[one.number]) for one in states.values()
     )

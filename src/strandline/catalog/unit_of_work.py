@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
+from strandline.catalog.damage import required
 from strandline.catalog.database import Database
 from strandline.catalog.jsontext import Json, digest
 from strandline.catalog.lease import Lease, require_held
@@ -68,7 +69,7 @@ class UnitOfWork:
     def newest_csn(self) -> int:
         """The highest csn given out, 0 at the start."""
         with self._database.reading() as session:
-            return session.get_one(WarehouseRow, 1).newest_csn
+            return required(session, WarehouseRow, 1).newest_csn
 
     def count(self) -> int:
         """How many transactions are in the log."""
@@ -82,7 +83,7 @@ def log_transactions(session: Session, leaf: str, transactions: Iterable[Transac
     if row is None:
         raise unknown("leaf", leaf, leaf_names(session))
     row.position = upto
-    warehouse = session.get_one(WarehouseRow, 1)
+    warehouse = required(session, WarehouseRow, 1)
     fresh = _not_logged(session, leaf, transactions)
     if fresh:
         session.execute(

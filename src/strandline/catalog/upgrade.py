@@ -7,6 +7,7 @@ import uuid
 from sqlalchemy import column, inspect, select, table
 from sqlalchemy.orm import Session
 
+from strandline.catalog.damage import damaged
 from strandline.catalog.database import Database
 from strandline.catalog.models import LockRow, WarehouseRow
 from strandline.catalog.moments import Clock
@@ -35,8 +36,10 @@ def revision(session: Session) -> str | None:
     if not inspect(session.connection()).has_table(REVISION_TABLE):
         return None
     found = session.scalar(select(table(REVISION_TABLE, column("version_num")).c.version_num))
-    if found is None or found in REVISIONS:
-        return found
+    if found is None:
+        raise damaged(REVISION_TABLE, "its only row", "is missing")
+    if found in REVISIONS:
+        return str(found)
     raise CatalogError(
         "CATALOG_TOO_NEW",
         f"the catalog has revision {found}; this version of strandline knows {', '.join(REVISIONS)}; "

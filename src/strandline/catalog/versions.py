@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from strandline.catalog.damage import mapping, understanding
 from strandline.catalog.database import Database
 from strandline.catalog.jsontext import Json
 from strandline.catalog.lease import Lease, require_held
@@ -48,6 +49,13 @@ class Versions:
             )
             return _record(row) if row else None
 
+    def baselines(self) -> dict[int, VersionRecord]:
+        """The version recorded last of each view, by its id."""
+        newest = select(func.max(VersionRow.seq)).group_by(VersionRow.view_id)
+        with self._database.reading() as session:
+            rows = session.scalars(select(VersionRow).where(VersionRow.seq.in_(newest)))
+            return {row.view_id: _record(row) for row in rows}
+
     def all(self, view_id: int) -> tuple[VersionRecord, ...]:
         """All versions of a view, in the order they were recorded."""
         with self._database.reading() as session:
@@ -79,4 +87,6 @@ def insert_version(session: Session, new: NewVersion, step_id: str, clock: Clock
 
 
 def _record(row: VersionRow) -> VersionRecord:
-    return VersionRecord(row.view_id, row.version, row.inputs, row.positions, row.step_id, row.recorded_at)
+    with understanding("view_versions", f"row {row.seq} (view {row.view_id}, version {row.version})"):
+        seen, shown = mapping(row.inputs), mapping(row.positions)
+        return VersionRecord(row.view_id, row.version, seen, shown, row.step_id, row.recorded_at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Unpack, cast
+from typing import Unpack
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -19,6 +19,7 @@ from strandline.catalog.changes import (
     ViewValues,
 )
 from strandline.catalog.columns import columns_from_json, columns_to_json
+from strandline.catalog.damage import mapping, one_of, understanding
 from strandline.catalog.database import Database
 from strandline.catalog.messages import unknown
 from strandline.catalog.models import ViewRow
@@ -197,18 +198,19 @@ def _live(session: Session, name: str) -> ViewRow | None:
 
 
 def _record(row: ViewRow) -> ViewRecord:
-    return ViewRecord(
-        id=row.id,
-        name=row.name,
-        kind=cast(ViewKind, row.kind),
-        sql=row.sql,
-        options=row.options,
-        definition=row.definition,
-        fingerprint=row.fingerprint,
-        columns=columns_from_json(row.columns),
-        inputs=tuple(row.inputs),
-        location=row.location,
-        origin=row.origin,
-        created_at=row.created_at,
-        dropped_at=row.dropped_at,
-    )
+    with understanding("views", f"row {row.id} (the {row.kind} {row.name})"):
+        return ViewRecord(
+            id=row.id,
+            name=row.name,
+            kind=one_of(ViewKind, row.kind),
+            sql=row.sql,
+            options=mapping(row.options),
+            definition=row.definition,
+            fingerprint=row.fingerprint,
+            columns=columns_from_json(row.columns),
+            inputs=tuple(row.inputs),
+            location=row.location,
+            origin=row.origin,
+            created_at=row.created_at,
+            dropped_at=row.dropped_at,
+        )

@@ -59,8 +59,9 @@ def _named(create: CreateView, known: dict[str, CreateView]) -> list[str]:
 def pending_views(project: Project, catalog: Catalog) -> list[PendingView]:
     """The view files that are new, or say something else than what is applied."""
     pending = []
+    records = {record.name.lower(): record for record in catalog.views.all()}
     for create in declared_views(project).values():
-        record = catalog.views.get(create.name)
+        record = records.get(create.name.lower())
         if record is None:
             pending.append(PendingView("new", create))
         elif not same_definition(record, create):
@@ -78,7 +79,7 @@ def same_but_schedule(record: ViewRecord, create: CreateView) -> bool:
     """The same, whatever either says of a schedule: the view computes and stores what it did."""
     options = record.options
     return (
-        _normal(record.sql) == _normal(create.query.sql)
+        (record.sql == create.query.sql or _normal(record.sql) == _normal(create.query.sql))
         and options.get("policy") == create.policy
         and options.get("consistency") == create.consistency
         and options.get("comment") == create.comment

@@ -122,7 +122,8 @@ def _vacuum(
 
 def _threatened(log: DeltaLog, needed: Collection[int], keep: timedelta) -> list[int]:
     """The needed versions of which files may have been replaced so long ago that their age would let them go."""
-    before = datetime.now(UTC) - keep + MARGIN
+    now = datetime.now(UTC)
+    before = now - keep + MARGIN
     head = log.version()
     older = sorted(version for version in needed if version < head)
     last = -1
@@ -130,7 +131,10 @@ def _threatened(log: DeltaLog, needed: Collection[int], keep: timedelta) -> list
         commits = log.commits(version, version + 1)
         if commits is None:
             return older
-        if commits[0].committed_at is not None and commits[0].committed_at >= before:
+        committed = commits[0].committed_at
+        if committed is not None and committed > now:
+            continue  # a clock was ahead: it says nothing of the commits that follow
+        if committed is not None and committed >= before:
             break
         last = version + 1 if commits[0].old_files else last
     return [version for version in older if version < last]

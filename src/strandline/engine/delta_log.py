@@ -27,7 +27,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 
 
 class NoSuchTable(Exception):
-    """There is no Delta table at the path."""
+    """There is no Delta table at the path, or none whose log can be read."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,14 @@ class DeltaLog:
     def exists(self) -> bool:
         """Whether a Delta table is there."""
         return DeltaTable.is_deltatable(self.path, self._options)
+
+    def readable(self) -> bool:
+        """Whether a Delta table is there, and its log can be read."""
+        try:
+            self._table()
+        except NoSuchTable:
+            return False
+        return True
 
     def version(self) -> int:
         """The newest version."""
@@ -132,6 +140,8 @@ class DeltaLog:
                     found.append(_commit(version, stream.read().decode()))
             except FileNotFoundError:
                 return None
+            except ValueError as error:
+                raise NoSuchTable(f"{self.path} (commit {version} cannot be read: {error})") from error
         return found
 
     def holds(self, files: Iterable[str]) -> bool:
@@ -144,7 +154,7 @@ class DeltaLog:
         """Whether *version* can still be read: the log tells its files, and all of them are there."""
         try:
             files = self._table(version).get_add_actions(flatten=True).column("path").to_pylist()
-        except (NoSuchTable, DeltaError):
+        except NoSuchTable:
             return False
         return self.holds(str(file) for file in files)
 
@@ -160,9 +170,7 @@ class DeltaLog:
         except (TableNotFoundError, FileNotFoundError) as error:
             raise NoSuchTable(self.path) from error
         except DeltaError as error:
-            if "no such" in str(error).lower() or "not found" in str(error).lower():
-                raise NoSuchTable(self.path) from error
-            raise
+            raise NoSuchTable(f"{self.path} ({str(error).splitlines()[0][:120]})") from error
 
 
 def _commit(version: int, text: str) -> Commit:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import psutil
 
+from strandline.catalog.process import ProcessIdentity, is_dead
 
-def fence(processes: Iterable[Mapping[str, float]], patience: float = 20.0) -> None:
+
+def fence(processes: Iterable[Mapping[str, Any]], patience: float = 20.0) -> None:
     """Wait until *processes* of a dead refresh have ended; end those that do not within *patience* seconds."""
     left = [process for noted in processes if (process := _same(noted)) is not None]
     _, left = psutil.wait_procs(left, timeout=patience)
@@ -21,10 +24,10 @@ def fence(processes: Iterable[Mapping[str, float]], patience: float = 20.0) -> N
     psutil.wait_procs(left, timeout=patience)
 
 
-def _same(noted: Mapping[str, float]) -> psutil.Process | None:
-    """The process that was noted, unless its number now belongs to another one."""
+def _same(noted: Mapping[str, Any]) -> psutil.Process | None:
+    """The process that was noted, if it lives on this machine: its number may belong to another one now."""
+    identity = ProcessIdentity(**{name: noted.get(name, "") for name in ("host", "machine", "pid", "start")})
     try:
-        process = psutil.Process(int(noted["pid"]))
-        return process if abs(process.create_time() - noted["created"]) < 1 else None
+        return psutil.Process(identity.pid) if is_dead(identity) is False else None
     except psutil.NoSuchProcess:
         return None

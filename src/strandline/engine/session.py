@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,6 +18,7 @@ import psutil
 import pyarrow as pa
 
 from strandline.algebra.schema import Column, Schema
+from strandline.catalog.process import identified
 from strandline.engine.capabilities import Capabilities, probe
 from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
@@ -308,10 +310,10 @@ class Engine:
                 with contextlib.suppress(Exception):  # another engine may not know how
                     session.interruptTag(_TAG)
 
-    def processes(self) -> list[dict[str, float]]:
+    def processes(self) -> list[dict[str, Any]]:
         """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
         own = psutil.Process().children(recursive=True) if self._own is not None and not self._remote else []
-        return [{"pid": p.pid, "created": p.create_time()} for p in own if p.is_running()]
+        return [asdict(identified(process.pid)) for process in own if process.is_running()]
 
     @property
     def lost(self) -> bool:

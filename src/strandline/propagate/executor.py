@@ -25,6 +25,7 @@ from strandline.propagate.publish import new_entries, unpublished
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.schedule import prerequisites
 from strandline.propagate.steps import Steps
+from strandline.propagate.storage_faults import told_of
 from strandline.store import layout
 
 
@@ -164,7 +165,7 @@ class _Run:
         step, refreshes = outcome.step, self._context.catalog.refreshes
         self._threads.pop(step.id).join()
         if isinstance(outcome.error, Exception):
-            told = message(outcome.error)
+            told = told_of(self._context, outcome.error)
             refreshes.step_failed(step.id, told, self._lease)
             self._fail(step, told)
             self._ended.add(step.id)

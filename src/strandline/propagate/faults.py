@@ -10,10 +10,6 @@ BACK_OFF = (0.5, 2.0, 8.0)
 """How many seconds to wait before each further attempt of a step."""
 
 _OWN_ERROR = re.compile(r"\[(NEGATIVE_COUNT|DELETE_WITHOUT_ROW|LOG_WITHOUT_ROW|SOURCE_VALUE)\][^\n]*")
-_FILE_GONE = re.compile(
-    r"FILE_NOT_FOUND|PATH_NOT_FOUND|TIME_TRAVEL_BEYOND|FileNotFoundException|FAILED_READ_FILE|No such file",
-    re.IGNORECASE,
-)
 _CAUSE = re.compile(r"Caused by: ([^\n]+)")
 _PASSING = re.compile(
     r"Connection (?:reset|refused|timed out)|SocketTimeout|SocketException|Broken pipe|ExecutorLost|FetchFailed|"
@@ -38,16 +34,23 @@ def message(error: BaseException) -> str:
     causes = _CAUSE.findall(text)
     if causes and causes[-1] not in first:
         first = f"{first} caused by {causes[-1]}"
-    if _FILE_GONE.search(text):
-        return f"INPUT_GONE: a file of an input was removed; refresh again, in full if it stays: {first[:500]}"
     return first[:1000]
+
+
+def spark_died(error: BaseException) -> bool:
+    """Whether a step failed because nobody is there any more to carry it out."""
+    unheard = isinstance(error, ConnectionError | EOFError) or type(error).__name__ == "Py4JNetworkError"
+    return unheard or "Answer from Java side is empty" in str(error) or "stopped SparkContext" in str(error)
 
 
 def passing(error: BaseException) -> bool:
     """Whether a fault may pass by itself: a connection that broke, a machine that was lost, a store that was busy.
 
-    A source that cannot be reached is none of these: its adapter has waited for it already.
+    A source that cannot be reached is none of these: its adapter has waited for it already. Nor is a Spark process that
+    ended: it does not come back.
     """
+    if spark_died(error):
+        return False
     if isinstance(error, StrandlineError):
         return error.code in _PASSING_CODES
     text = str(error)

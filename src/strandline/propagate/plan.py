@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from strandline.algebra.block import Method, Strategy
-from strandline.catalog import Json
+from strandline.catalog import Json, understanding
 from strandline.reasons import Reason
 from strandline.sources.protocol import Position
 
@@ -121,13 +121,17 @@ class RefreshPlan:
     @classmethod
     def from_dict(cls, found: Any) -> RefreshPlan:
         """The inverse of :meth:`to_dict`."""
-        nodes = []
-        for entry in found["views"]:
-            reason = Reason(entry["reason"]["code"], entry["reason"]["text"])
-            listed = {"changed": tuple(entry["changed"]), "operators": tuple(entry["operators"])}
-            nodes.append(NodePlan(**{**entry, "reason": reason, **listed}))
-        steps = tuple(Step(**step) for step in found["steps"])
-        return cls(found["id"], found["base_state"], tuple(nodes), steps, found["sql"], tuple(found["pending"]))
+        with understanding("refreshes", "the plan of the refresh that is not finished"):
+            nodes = []
+            for entry in found["views"]:
+                reason = Reason(entry["reason"]["code"], entry["reason"]["text"])
+                listed = {"changed": tuple(entry["changed"]), "operators": tuple(entry["operators"])}
+                nodes.append(NodePlan(**{**entry, "reason": reason, **listed}))
+            steps = tuple(Step(**step) for step in found["steps"])
+            for step in steps:
+                if step.kind not in get_args(StepKind):
+                    raise ValueError(f"{step.kind!r} is no kind of step")
+            return cls(found["id"], found["base_state"], tuple(nodes), steps, found["sql"], tuple(found["pending"]))
 
     def explain(self) -> str:
         """The plan for people: a line a view with strategy, reason and estimates, then the steps and the SQL."""

@@ -93,6 +93,7 @@ class Planner:
         self._groups = groups or {}
         self._captures = captures
         self._tables: dict[str, Mapping[str, TableInfo]] = {}
+        self._baselines = catalog.versions.baselines()
 
     def plan(self, names: Collection[str], full: Collection[str] = ()) -> RefreshPlan:
         """The plan that brings *names* and their ancestors up to date; those in *full* are recomputed."""
@@ -168,7 +169,7 @@ class Planner:
     def _copy(self, node: Node) -> NodePlan:
         """How the copy of a source table is brought to where its source was captured."""
         state = self._copies.get(node.name, CopyState(problem=Reason("SOURCE_UNREACHABLE")))
-        base = self._catalog.versions.baseline(node.record.id)
+        base = self._baselines.get(node.record.id)
         draft = _kept_or_filled(node, base, state)
         if draft.strategy == "full" or draft.blocked or base is None:
             return draft
@@ -190,7 +191,7 @@ class Planner:
     def _base(self, node: Node) -> NodePlan:
         """How a base view, or an auxiliary view of one, takes in what the changes of its sources amount to."""
         state = self._bases.get(node.name, BaseState(problem=Reason("SOURCE_UNREACHABLE")))
-        base = self._catalog.versions.baseline(node.record.id)
+        base = self._baselines.get(node.record.id)
         draft = _kept_or_filled(node, base, state)
         if draft.strategy == "full" or draft.blocked or base is None:
             return draft
@@ -236,7 +237,7 @@ class Planner:
         requested: bool,
         held: Reason | None,
     ) -> NodePlan:
-        base = self._catalog.versions.baseline(node.record.id)
+        base = self._baselines.get(node.record.id)
         positions = self._positions(node, leaves, planned)
         blocked = held or self._blocked(node, leaves, planned)
         draft = NodePlan(

@@ -20,8 +20,9 @@ def new_entries(context: Context, reports: Mapping[str, ViewReport]) -> list[Sta
     for name, why in held_back(context.groups, stuck, reports).items():
         reports[name].problem = f"GROUP_HELD: {why}"
     grouped = {name for members in context.groups.values() for name in members}
+    baselines = catalog.versions.baselines()
     for node in context.vdag.nodes.values():
-        base = catalog.versions.baseline(node.record.id)
+        base = baselines.get(node.record.id)
         report = reports.get(node.name)
         kept = before.entries.get(node.name) if before else None
         problem = report.problem if report else kept.problem if kept else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from strandline.catalog import Catalog, Json, StateEntry, StateRecord
+from strandline.catalog import Catalog, Json, StateEntry, StateRecord, damaged
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, StoreError
@@ -53,7 +53,8 @@ class Published:
     def node(self, entry: StateEntry) -> Node:
         """The node that an entry speaks of: perhaps an earlier definition of the view."""
         record = self.catalog.views.by_id(entry.view_id)
-        assert record is not None
+        if record is None:
+            raise damaged("views", f"row {entry.view_id}", f"is missing: a state shows {entry.view} by it")
         return node_of(record, self.root)
 
     def select(self, entry: StateEntry) -> str:
@@ -66,9 +67,17 @@ class Published:
         if not DeltaLog(node.path, self.engine.storage_options).holds_version(entry.version):
             raise files_gone(node, [entry.version], [state.number])
 
+    def require_here(self, entry: StateEntry, state: StateRecord) -> None:
+        """:meth:`require`, if the table is on this machine, where it costs little to look."""
+        if "://" not in self.root:
+            self.require(entry, state)
+
     def seen(self, node: Node, version: int) -> dict[str, Json]:
         """What a version of a node was computed from, as its query names it: what is hidden is looked through."""
         recorded = [v for v in self.catalog.versions.all(node.record.id) if v.version == version]
+        if not recorded:
+            row = f"the row of view {node.record.id} ({node.name}) and version {version}"
+            raise damaged("view_versions", row, "is missing: the newest state shows it")
         pins = dict(recorded[-1].inputs)
         for name in node.inputs:
             below = self.catalog.views.get(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from strandline.catalog import damaged
 from strandline.errors import SqlError
 from strandline.store.node import Node
 
@@ -14,6 +15,10 @@ class Vdag:
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         by_name = {node.name: node for node in nodes}
+        for node in by_name.values():
+            for name in node.inputs:
+                if "." not in name and name not in by_name:
+                    raise damaged("views", f"the row of {name}", f"is missing: {node.name} reads it")
         self.order = sorted_by_inputs({name: node.inputs for name, node in by_name.items()})
         self.nodes: Mapping[str, Node] = {name: by_name[name] for name in self.order}
 

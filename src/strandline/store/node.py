@@ -10,7 +10,7 @@ from strandline.algebra.codec import from_json
 from strandline.algebra.plan import At, Backing, Output, Plan, Project, Scan, scans
 from strandline.algebra.scalar import Col
 from strandline.algebra.schema import Schema, names
-from strandline.catalog import Json, ViewRecord
+from strandline.catalog import Json, ViewRecord, understanding
 from strandline.engine import tables
 from strandline.reasons import Reason
 from strandline.sql.names import quoted
@@ -194,8 +194,8 @@ def renamed_select(sql: str, columns: Schema, stored: Schema) -> str:
 def node_of(record: ViewRecord, root: str) -> Node:
     """The node that a catalog record describes; its table lies below *root*."""
     definition: Any = record.definition
-    block = None if definition["block"] is None else from_json(definition["block"])
-    reason = (
-        None if definition["reason"] is None else Reason(definition["reason"]["code"], definition["reason"]["text"])
-    )
+    with understanding("views", f"the definition in row {record.id} (the {record.kind} {record.name})"):
+        block = None if definition["block"] is None else from_json(definition["block"])
+        told = definition["reason"]
+        reason = None if told is None else Reason(told["code"], told["text"])
     return Node(record, block, reason, f"{root.rstrip('/')}/{record.location}")

@@ -68,12 +68,19 @@ def make_ready(engine: Engine, node: Node, baseline: int | None, step_id: str) -
     log = DeltaLog(node.path, engine.storage_options)
     try:
         after = log.commits(baseline, log.version())
+        log.size(baseline)
     except NoSuchTable as error:
         raise StoreError(
             "TABLE_GONE",
-            f"the table of {node.name} was at {node.path} and is not there any more; refresh it in full "
-            "(`strandline refresh --full`) to make it anew.",
+            f"the table of {node.name} was at {node.path} and is not there any more, or not as it was: {error}; "
+            f"make it anew: `strandline refresh --full {node.name}`.",
         ) from error
+    if not log.holds_version(baseline):
+        raise StoreError(
+            "FILES_GONE",
+            f"a file of the table of {node.name} ({node.path}, version {baseline}) was removed from outside; make the "
+            f"table anew: `strandline refresh --full {node.name}`.",
+        )
     changing = [commit for commit in after or () if commit.changes_data]
     undone = f"{_RESTORED} {baseline} for"
     if not changing or (changing[-1].step_id or "").startswith(undone):

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from strandline.catalog import Json, Lease, Outlived
+from strandline.catalog import Json, Lease, Outlived, understanding
 from strandline.errors import StrandlineError
 from strandline.ingest.trimming import TableLog, many_files, outlived_entries, table_logs, trim
 from strandline.propagate.context import Context
@@ -230,7 +230,8 @@ def steps_of(plan: Json) -> list[UpkeepStep] | None:
     if not isinstance(plan, dict) or UPKEEP not in plan:
         return None
     listed: Any = plan[UPKEEP]
-    return [UpkeepStep(**step) for step in listed]
+    with understanding("refreshes", "the plan of the upkeep that is not finished"):
+        return [UpkeepStep(**step) for step in listed]
 
 
 def _detail(result: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ class Tables:
     def needs_compaction(self, node: Node) -> bool:
         """Whether a table has many small files, or had and the catalog does not know that they were joined."""
         base, log = self.catalog.versions.baseline(node.record.id), self._log(node)
-        if base is None or node.record.dropped_at is not None or not log.exists():
+        if base is None or node.record.dropped_at is not None or not log.readable():
             return False
         after = log.commits(base.version, log.version())
         if after is None or not log.holds_version(base.version):
@@ -47,7 +47,7 @@ class Tables:
 
     def needs_spark(self, node: Node) -> bool:
         """Whether Spark has to do the work."""
-        return self._log(node).exists() and compaction.needs_spark(node.path, self.engine.storage_options)
+        return self._log(node).readable() and compaction.needs_spark(node.path, self.engine.storage_options)
 
     def compact(self, node: Node, step_id: str, lease: Lease) -> dict[str, Any]:
         """Join the small files of a table; how many there were and are."""
@@ -65,7 +65,7 @@ class Tables:
     def to_vacuum(self, node: Node, outlived: Collection[str]) -> dict[str, Any]:
         """What :meth:`vacuum` would do without versions of the steps *outlived*; bytes are None if only Spark knows."""
         problem = self._problem(node)
-        if not self._log(node).exists():
+        if not self._log(node).readable():
             return {"bytes": 0, "problem": problem}
         files = compaction.removable(node.path, self.keep, self._needed(node, outlived), self.engine.storage_options)
         if files is None or "://" in node.path:
@@ -80,7 +80,7 @@ class Tables:
         rows, as those of this step, leave the catalog naming the newest.
         """
         problem = self._problem(node)
-        if not self._log(node).exists():
+        if not self._log(node).readable():
             return {"bytes": 0, "problem": problem}
         kept = retention(self.keep_states)
         here, wanted = self._log(node).configuration(), {**kept, **node.properties}

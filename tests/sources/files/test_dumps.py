@@ -304,7 +304,7 @@ def test_a_database_that_can_only_be_read_is_compared_at_each_refresh(
 
 def killed(project: Path, event: int) -> str:
     """Where a refresh by a process of its own was killed."""
-    command = [sys.executable, "-m", "tests.campaign.kill_child", str(project), str(event), "0", "1"]
+    command = [sys.executable, "-m", "tests.campaign.kill_child", str(project), str(event), "0", "both"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == -9, done.stderr
     return done.stdout

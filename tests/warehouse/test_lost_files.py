@@ -1,0 +1,192 @@
+"""Files of tables that somebody removes: what is lost is named with what to do, the rest goes on, and it can be mended.
+
+The whole module takes about a minute.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from strandline import StrandlineError, Warehouse
+from strandline.algebra.bag import SignedBag
+from strandline.propagate.progress import Event
+from tests.conftest import bag
+from tests.warehouse.shop import VIEWS, Shop, assert_verified
+
+pytestmark = pytest.mark.spark
+
+SOME = ("big_orders", "by_product", "busiest")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    shop = Shop(tmp_path / "lakes")
+    shop.create()
+    return shop
+
+
+@pytest.fixture
+def filled(warehouse: Warehouse, tmp_path: Path) -> Warehouse:
+    """A join, an aggregate, and a view with a hidden block; two states."""
+    for name in SOME:
+        text = f"CREATE MATERIALIZED VIEW {name} REFRESH POLICY INCREMENTAL AS {VIEWS[name]};"
+        (tmp_path / "project" / "views" / f"{name}.sql").write_text(text)
+    assert warehouse.refresh().ok
+    return warehouse
+
+
+def folder(warehouse: Warehouse, name: str) -> Path:
+    return Path(warehouse._node(name).path)
+
+
+def block(warehouse: Warehouse) -> str:
+    (name,) = [record.name for record in warehouse._catalog.views.all() if record.kind == "block"]
+    return name
+
+
+def remove_data(table: Path) -> None:
+    for file in table.glob("*.parquet"):
+        file.unlink()
+
+
+def rows(warehouse: Warehouse, name: str, state: int | None = None) -> SignedBag:
+    return bag(tuple(row) for row in warehouse.read(name, state=state).collect())
+
+
+def told(action: Callable[[], object]) -> StrandlineError:
+    with pytest.raises(StrandlineError) as raised:
+        action()
+    return raised.value
+
+
+@contextmanager
+def moved_away(path: Path) -> Iterator[None]:
+    """Within, something is not where it was."""
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    yield
+    aside.rename(path)
+
+
+def test_a_file_of_a_view_is_missed_by_readers_and_refreshes_and_made_anew(filled: Warehouse, shop: Shop) -> None:
+    before = {name: rows(filled, name) for name in SOME}
+    remove_data(folder(filled, "big_orders"))
+    for use in (lambda: filled.read("big_orders"), lambda: filled.sql("SELECT * FROM big_orders")):
+        error = told(use)
+        assert error.code == "FILES_GONE" and "files of big_orders" in error.message
+    assert told(lambda: filled.verify("big_orders")).code == "FILES_GONE"
+    assert rows(filled, "by_product") == before["by_product"]
+    shop.place_orders()
+    report = filled.refresh()
+    problem = str(report.views["big_orders"].problem)
+    assert "big_orders" in problem and "refresh --full big_orders" in problem, problem
+    assert report.views["by_product"].problem is None and report.views["busiest"].problem is None
+    assert filled.refresh("big_orders", full=True).ok
+    assert_verified(filled)
+    assert told(lambda: filled.read("big_orders", state=1)).code == "FILES_GONE"
+    assert rows(filled, "by_product", 1) == before["by_product"]
+
+
+@pytest.mark.parametrize("damage", ["folder", "newest commit", "middle commit", "garbage"])
+def test_a_lost_table_or_log_is_replaced_and_old_states_are_not_mixed_up(
+    filled: Warehouse, shop: Shop, damage: str
+) -> None:
+    for _ in range(2):
+        shop.place_orders()
+        assert filled.refresh().ok
+    table = folder(filled, "big_orders")
+    before = rows(filled, "big_orders")
+    log = table / "_delta_log"
+    match damage:
+        case "folder":
+            shutil.rmtree(table)
+        case "newest commit":
+            max(log.glob("*.json")).unlink()
+        case "middle commit":
+            sorted(log.glob("*.json"))[1].unlink()
+        case "garbage":
+            max(log.glob("*.json")).write_text('{"add": {"pa')
+    assert told(lambda: filled.read("big_orders")).code == "FILES_GONE"
+    shop.place_orders(20)
+    report = filled.refresh()
+    problem = str(report.views["big_orders"].problem)
+    assert "big_orders" in problem and "refresh --full big_orders" in problem, problem
+    assert report.views["by_product"].problem is None
+    report = filled.refresh("big_orders", full=True)
+    assert report.ok, report.to_dict()
+    shop.place_orders()
+    assert filled.refresh().ok
+    assert_verified(filled)
+    assert rows(filled, "big_orders") != before
+    # What was lost stays lost: another table's version of the same number is not taken for it.
+    assert told(lambda: filled.read("big_orders", state=3)).code == "FILES_GONE"
+
+
+def test_a_lost_hidden_block_names_the_view_that_it_is_a_part_of(filled: Warehouse, shop: Shop) -> None:
+    remove_data(folder(filled, block(filled)))
+    shop.place_orders()
+    report = filled.refresh()
+    problem = str(report.views["busiest"].problem)
+    assert "busiest" in problem and "was removed" in problem, problem
+    assert "refresh --full" in problem
+    assert report.views["big_orders"].problem is None and report.views["by_product"].problem is None
+    assert filled.refresh("busiest", full=True).ok
+    shop.place_orders()
+    assert filled.refresh().ok
+    assert_verified(filled)
+
+
+def test_a_lost_file_of_a_source_holds_back_its_views_until_it_is_back(filled: Warehouse, shop: Shop) -> None:
+    shop.place_orders()
+    newest = DeltaTable(shop.path("lines")).file_uris()
+    lost = max((Path(file) for file in newest), key=lambda file: file.stat().st_mtime)
+    with moved_away(lost):
+        report = filled.refresh()
+        problem = str(report.views["by_product"].problem)
+        assert "INPUT_GONE: a file of the source table lake.lines was removed; put it back" in problem, problem
+        assert report.views["big_orders"].problem is None
+    assert filled.refresh().ok
+    assert_verified(filled)
+
+
+def test_a_source_that_goes_away_after_planning_holds_back_its_views_until_it_is_back(
+    filled: Warehouse, shop: Shop
+) -> None:
+    shop.place_orders()
+    away = Path(shop.path("lines"))
+    aside = away.with_name("elsewhere")
+
+    def move(event: Event) -> None:
+        if (event.what, event.subject) == ("started", "lake.lines"):
+            away.rename(aside)
+
+    report = filled.refresh(watcher=move)
+    assert "lake.lines" in str(report.views["by_product"].problem)
+    assert report.views["big_orders"].problem is None
+    report = filled.refresh()
+    assert str(report.views["by_product"].problem).startswith("SOURCE_TABLE_GONE")
+    aside.rename(away)
+    assert filled.refresh().ok
+    assert_verified(filled)
+
+
+def test_a_stored_delta_that_is_lost_between_steps_is_computed_again_by_the_next_refresh(
+    filled: Warehouse, shop: Shop
+) -> None:
+    shop.place_orders()
+
+    def remove(event: Event) -> None:
+        if (event.what, event.step, event.subject) == ("started", "install", "by_product"):
+            shutil.rmtree(Path(filled._project.warehouse_root) / "deltas")
+
+    report = filled.refresh(watcher=remove)
+    problems = [str(view.problem) for view in report.views.values() if view.problem]
+    assert problems and all("a stored delta of this refresh was removed; refresh again" in each for each in problems)
+    assert filled.refresh().ok
+    assert_verified(filled)
