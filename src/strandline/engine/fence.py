@@ -1,19 +1,37 @@
 """The fence of recovery: before a crashed refresh is taken up, what it had running must have ended.
 
-A Spark process outlives its Python process for a moment, and may still commit in that moment.
+A Spark process outlives its Python process for a moment, and may still commit in that moment. Only processes of this
+machine can be seen and ended; those of another are left to the lock, which is taken over only when its holder has been
+silent for so long that it has given up by itself.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import TypedDict
 
 import psutil
 
+from strandline.catalog.process import machine
 
-def fence(processes: Iterable[Mapping[str, float]], patience: float = 20.0) -> None:
+
+class ProcessNote(TypedDict):
+    """A process as it is noted for a fence: its number means something on its machine alone."""
+
+    pid: int
+    created: float
+    machine: str
+
+
+def noted(process: psutil.Process) -> ProcessNote:
+    """A process of this machine, to be noted."""
+    return {"pid": process.pid, "created": process.create_time(), "machine": machine()}
+
+
+def fence(processes: Iterable[ProcessNote], patience: float = 20.0) -> None:
     """Wait until *processes* of a dead refresh have ended; end those that do not within *patience* seconds."""
-    left = [process for noted in processes if (process := _same(noted)) is not None]
+    left = [process for note in processes if (process := _same(note)) is not None]
     _, left = psutil.wait_procs(left, timeout=patience)
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -21,10 +39,12 @@ def fence(processes: Iterable[Mapping[str, float]], patience: float = 20.0) -> N
     psutil.wait_procs(left, timeout=patience)
 
 
-def _same(noted: Mapping[str, float]) -> psutil.Process | None:
-    """The process that was noted, unless its number now belongs to another one."""
+def _same(note: ProcessNote) -> psutil.Process | None:
+    """The process that was noted, unless it is one of another machine, or its number now belongs to another one."""
+    if note.get("machine") != machine():
+        return None
     try:
-        process = psutil.Process(int(noted["pid"]))
-        return process if abs(process.create_time() - noted["created"]) < 1 else None
+        process = psutil.Process(note["pid"])
+        return process if abs(process.create_time() - note["created"]) < 1 else None
     except psutil.NoSuchProcess:
         return None
