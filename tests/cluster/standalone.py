@@ -32,7 +32,7 @@ EXECUTORS = {
 
 
 class Cluster:
-    """A master and its workers; each worker offers two cores and the memory of two small executors."""
+    """A master and its workers; each worker could take in all executors of two small applications."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -44,7 +44,7 @@ class Cluster:
 
     def add_worker(self, name: str) -> subprocess.Popen[bytes]:
         """Start a worker."""
-        offer = ("--cores", "2", "--memory", "1200m", "--webui-port", "0", "--work-dir", str(self._folder / name))
+        offer = ("--cores", "4", "--memory", "2400m", "--webui-port", "0", "--work-dir", str(self._folder / name))
         return self._start(name, "org.apache.spark.deploy.worker.Worker", "--host", HOST, *offer, self.url)
 
     def state(self) -> dict[str, Any]:
