@@ -1,8 +1,8 @@
 """A warehouse in an object store: an S3 emulator of its own process, Spark through S3A, and delta-rs.
 
-Views, copies and dumps are followed through changes and compared with recomputation; nothing may be left behind. Then
-Spark and delta-rs commit to one table at the same time, as a driver that was thought dead might: no commit may replace
-another, and none may be lost.
+Views over Delta tables and dumps are followed through changes and compared with recomputation; nothing may be left
+behind. Then it is tried what protects a commit: writers through delta-rs do not replace each other's, writers through
+S3A can.
 
 ``python -m tests.campaign.s3 [ROUNDS] [SEED]``; the emulator (moto) and the jars of Hadoop's S3A connector, of which
 that of Amazon's SDK has more than 600 MB, are fetched when they are first needed. ``STRANDLINE_S3_FETCHED`` names the
@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -169,41 +168,72 @@ def keep_up(folder: Path, engine: Engine) -> None:
     print(f"upkeep: {len(report.tables)} tables, {report.bytes_freed:,} bytes freed", flush=True)
 
 
+def write_twice(engine: Engine) -> None:
+    """What a commit of Spark's rests on: a file that is there is not replaced, but one that comes in between is.
+
+    Nothing of this is ours. It is what the lock of a warehouse has to make up for, and may change with a version of Hadoop
+    or Delta.
+    """
+    assert second_writer(engine, "", at_once=False) == "refused"
+    assert second_writer(engine, "", at_once=True) == "replaced"
+    assert second_writer(engine, "create", at_once=False) == "replaced", "the flag is worse than none"
+    print("of two writers through S3A the second is refused, unless both looked before either wrote", flush=True)
+
+
+def second_writer(engine: Engine, flags: str, *, at_once: bool) -> str:
+    """What becomes of the second of two writers of a file, who looked *at once* whether it is there or in turn."""
+    spark: Any = engine.spark
+    java = spark._jvm
+    settings = java.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
+    settings.set("fs.s3a.performance.flags", flags)
+    path = java.org.apache.hadoop.fs.Path(f"s3a://{BUCKET}/twice/{flags}-{at_once}.json")
+    with hadoop_files(java, path, settings) as files:
+        first = files.create(path, False)
+        second = files.create(path, False) if at_once else None
+        first.write(bytearray(b"first"))
+        first.close()
+        try:
+            second = second or files.create(path, False)
+            second.write(bytearray(b"second"))
+            second.close()
+        except Exception:
+            return "refused"
+    return "replaced"
+
+
+@contextmanager
+def hadoop_files(java: Any, path: Any, settings: Any) -> Iterator[Any]:
+    """Hadoop's view of the store, with settings of its own."""
+    files = java.org.apache.hadoop.fs.FileSystem.newInstance(path.toUri(), settings)
+    try:
+        yield files
+    finally:
+        files.close()
+
+
 def race(engine: Engine, commits: int) -> None:
-    """Spark and delta-rs append to one table at the same time; each row that was committed is there, once."""
+    """Several writers append to one table at the same time through delta-rs; what was committed is there, once."""
     path, options = f"s3a://{BUCKET}/raced", engine.storage_options
     write_deltalake(path, pa.table({"n": pa.array([0], pa.int64())}), storage_options=options)
     acknowledged: list[int] = [0]
-    refused: Counter[str] = Counter()
 
-    def by_delta_rs(number: int) -> None:
-        write_deltalake(path, pa.table({"n": pa.array([number], pa.int64())}), mode="append", storage_options=options)
-
-    def by_spark(number: int) -> None:
-        engine.spark.sql(f"SELECT CAST({number} AS BIGINT) AS n").write.format("delta").mode("append").save(path)
-
-    def writer(write: Any, first: int) -> None:
+    def writer(first: int) -> None:
         for number in range(first, first + commits):
-            try:
-                write(number)
-                acknowledged.append(number)
-            except Exception as error:
-                refused[type(error).__name__] += 1
+            row = pa.table({"n": pa.array([number], pa.int64())})
+            write_deltalake(path, row, mode="append", storage_options=options)
+            acknowledged.append(number)
 
-    threads = [threading.Thread(target=writer, args=(by_spark, 1000 * k)) for k in (1, 2)]
-    threads += [threading.Thread(target=writer, args=(by_delta_rs, 1000 * k)) for k in (3, 4)]
+    threads = [threading.Thread(target=writer, args=(1000 * k,)) for k in (1, 2, 3, 4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     table = DeltaTable(path, storage_options=options)
-    rows = Counter(table.to_pyarrow_table().column("n").to_pylist())
-    lost = sorted(set(acknowledged) - set(rows))
-    twice = sorted(number for number, times in rows.items() if times > 1)
-    print(f"race: {len(acknowledged)} commits acknowledged, {dict(refused)} refused, version {table.version()}")
-    assert not lost, f"commits were acknowledged and are gone: {lost}"
-    assert not twice, f"rows are there twice: {twice}"
-    assert table.version() + 1 >= len(acknowledged)
+    rows = table.to_pyarrow_table().column("n").to_pylist()
+    assert len(acknowledged) == 4 * commits + 1 and sorted(rows) == sorted(acknowledged), (
+        "a commit was lost or replaced"
+    )
+    print(f"race: {len(acknowledged)} commits through delta-rs, none lost, version {table.version()}", flush=True)
 
 
 def main(rounds: int, seed: int) -> None:
@@ -222,6 +252,7 @@ def main(rounds: int, seed: int) -> None:
             try:
                 follow(folder, engine, shop, rounds)
                 keep_up(folder, engine)
+                write_twice(engine)
                 race(engine, 15)
             finally:
                 engine.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -38,9 +39,11 @@ class Driver:
         self.process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
         self.process.stdin.flush()
 
-    def answer(self) -> dict[str, Any]:
-        """What the driver says next."""
+    def answer(self, patience: float = 150) -> dict[str, Any]:
+        """What the driver says next, if it does within *patience* seconds."""
         assert self.process.stdout is not None
+        heard, _, _ = select.select([self.process.stdout], [], [], patience)
+        assert heard, f"the driver says nothing; see {self._log}"
         line = self.process.stdout.readline()
         assert line, f"the driver is gone: {self._log.read_text()[-3000:]}"
         return dict(json.loads(line))

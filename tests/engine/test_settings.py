@@ -24,9 +24,3 @@ def test_the_projects_settings_win_and_its_jars_are_added() -> None:
     found = session_settings(given, ["delta.jar"], "/scratch")
     assert found["spark.driver.memory"] == "8g"
     assert found["spark.jars"] == "delta.jar,/opt/a.jar,/opt/b.jar"
-
-
-def test_commits_to_s3_do_not_replace_others_unless_the_project_says_so() -> None:
-    flags = "spark.hadoop.fs.s3a.performance.flags"
-    assert session_settings({}, [], "/scratch")[flags] == "create"
-    assert session_settings({flags: ""}, [], "/scratch")[flags] == ""

@@ -19,8 +19,6 @@ _EVERYWHERE = {
     "spark.scheduler.mode": "FAIR",
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "4",
-    # A file of a Delta log is then written to S3 only if it is not there, as delta-rs does it: no commit is replaced.
-    "spark.hadoop.fs.s3a.performance.flags": "create",
 }
 
 _HERE = {"spark.master": "local[*]", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
