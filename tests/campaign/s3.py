@@ -171,8 +171,7 @@ def keep_up(folder: Path, engine: Engine) -> None:
 def write_twice(engine: Engine) -> None:
     """What a commit of Spark's rests on: a file that is there is not replaced, but one that comes in between is.
 
-    Nothing of this is ours. It is what the lock of a warehouse has to make up for, and may change with a version of Hadoop
-    or Delta.
+    Nothing of this is ours. It is what the lock of a warehouse has to make up for; it may change with Hadoop or Delta.
     """
     assert second_writer(engine, "", at_once=False) == "refused"
     assert second_writer(engine, "", at_once=True) == "replaced"
