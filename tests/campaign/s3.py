@@ -132,8 +132,8 @@ def follow(folder: Path, engine: Engine, shop: RemoteShop, rounds: int) -> None:
     dumps.mkdir(parents=True)
     with Warehouse.open(folder / "project", spark=engine.spark) as warehouse:
         shop.declare(warehouse)
-        warehouse.add_source("dumps", kind="files", path=str(dumps.parent), keys={"stock": ["product"]})
         dump(dumps, 0)
+        warehouse.add_source("dumps", kind="files", path=str(dumps.parent), keys={"stock": ["product"]})
         create_views(warehouse, VIEWS | {"stock": "SELECT product, pieces FROM dumps.stock WHERE pieces > 2"})
         for number in range(1, rounds + 1):
             changes = [shop.change() for _ in range(3)]
@@ -143,8 +143,8 @@ def follow(folder: Path, engine: Engine, shop: RemoteShop, rounds: int) -> None:
             told = ", ".join(f"{name} {view.strategy}" for name, view in report.views.items())
             print(f"round {number}: {', '.join(changes)}: {told}; {report.seconds:.1f} s", flush=True)
         assert_verified(warehouse)
-        warehouse.close()
-    left = places.files(f"{ROOT}/deltas", engine.storage_options)
+    # S3A marks folders by empty files, and may leave them.
+    left = [file for file in places.files(f"{ROOT}/deltas", engine.storage_options) if file.bytes]
     assert not left, f"stored deltas were left: {left}"
 
 

@@ -7,6 +7,7 @@ have been left alone for a while, because somebody may be reading them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -61,9 +62,9 @@ def _below(root: str, folder: str, depth: int, options: places.Options) -> list[
 
 
 def _last_change(folder: str, files: list[places.File]) -> float:
-    """When something was last written there; an empty folder, which only a disk has, by its own time."""
+    """When something was last written there: in an empty folder never, unless it is on a disk and has a time itself."""
     here = places.on_disk(folder)
-    itself = here.stat().st_mtime if here is not None and here.exists() else 0.0
+    itself = here.stat().st_mtime if here is not None and here.exists() else math.inf
     return max((file.modified for file in files), default=itself)
 
 
