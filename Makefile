@@ -13,7 +13,7 @@ FETCHED := $(VENV)/.fetched
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked campaign-watch campaign-graph pins clean prerequisites
+.PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked campaign-watch campaign-graph campaign-cluster campaign-s3 pins clean prerequisites
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,12 @@ campaign-watch: setup ## Watch a PostgreSQL under steady writes for ten minutes;
 
 campaign-differential: setup ## Compare many random snapshots with every algorithm, and large ones within bounds (ARGS=...)
 	@$(BIN)/python -m tests.campaign.differential $(ARGS)
+
+campaign-cluster: setup ## Kill workers and drivers of a standalone cluster; go through Connect and spark-submit (ARGS=...)
+	@$(BIN)/python -m tests.campaign.cluster $(ARGS)
+
+campaign-s3: setup ## Keep a warehouse in an S3 emulator; fetches 650 MB of jars the first time (ARGS=...)
+	@$(BIN)/python -m tests.campaign.s3 $(ARGS)
 
 pins: setup ## Resolve requirements/dev.txt anew from pyproject.toml (ARGS=--upgrade takes newer versions)
 	@scripts/pin.sh $(ARGS)

@@ -21,7 +21,7 @@ from strandline.project.folder import Project
 _NUMBERS = count(1)
 
 
-_LONG = ("warehouse", "engines", "demo", "sources")
+_LONG = ("warehouse", "cluster", "engines", "demo", "sources")
 """Folders with few and long tests: they come first, so that no process is left alone with one at the end."""
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -25,6 +23,7 @@ from strandline.define.relations import KnownRelations
 from strandline.define.sources import DeclaredSources
 from strandline.define.views import Definitions, unknown_view
 from strandline.define.widening import follow_types
+from strandline.engine import places
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError, SqlError
 from strandline.ingest.capture import Captured
@@ -119,7 +118,7 @@ class Warehouse:
         """Let go of the catalog, and stop Spark if we started it."""
         self._declared.close()
         for folder in self._scratch:
-            shutil.rmtree(folder, ignore_errors=True)
+            places.remove(folder, self._engine.storage_options)
         self._catalog.close()
         self._engine.close()
 
@@ -650,7 +649,7 @@ class Warehouse:
 
     def _scratch_folder(self, purpose: str) -> str:
         """A folder for rows that are needed until the warehouse is closed."""
-        folder = f"{self._project.warehouse_root.rstrip('/')}/deltas/{purpose}-{uuid.uuid4().hex}"
+        folder = layout.scratch_path(self._project.warehouse_root, purpose)
         self._scratch.append(folder)
         return folder
 
@@ -685,7 +684,11 @@ class Warehouse:
     ) -> Iterator[tuple[Lease, Finished | None]]:
         """Within, nobody else changes the warehouse; what a crashed process left is finished, or given up, first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
+<<<<<<< HEAD
             self._catalog.check()
+=======
+            lease.when_lost(self._engine.interrupt)
+>>>>>>> cluster
             before = self._catalog.states.newest(), self.views()
             finished = None
             if self._catalog.refreshes.unfinished() is not None:
@@ -699,7 +702,8 @@ class Warehouse:
 
     def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: Finished | None) -> RefreshReport:
         self._note_processes()
-        layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id)
+        options = self._engine.storage_options
+        layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id, options)
         steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
         self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
         return replace(execute(self._context(), plan, lease, watcher), resumed=resumed.id if resumed else None)

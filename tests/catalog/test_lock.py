@@ -198,6 +198,22 @@ def test_a_lease_notices_that_it_was_taken_over(
     assert noticed
 
 
+def test_a_holder_that_cannot_show_itself_alive_stops_what_it_does(
+    catalog: Catalog, execute: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(lease_module, "SILENT_SECONDS", 0.3)
+    stopped = threading.Event()
+    with catalog.lock.acquire("refresh") as lease:
+        lease.when_lost(stopped.set)
+        assert not stopped.wait(0.6), "its heart beats"
+        execute("alter table warehouse_lock rename to out_of_reach")
+        try:
+            assert stopped.wait(5) and lease.lost
+        finally:
+            execute("alter table out_of_reach rename to warehouse_lock")
+
+
 @pytest.fixture
 def lost(catalog: Catalog, execute: Callable[..., None]) -> Lease:
     """A lease under which a refresh began and that another process has taken over."""

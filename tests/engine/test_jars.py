@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ class Resolver:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, ivy: Path) -> list[Path]:
+    def __call__(self, ivy: Path, packages: Sequence[str]) -> list[Path]:
         self.calls += 1
         (ivy / "jars").mkdir(parents=True)
         made = [ivy / "jars" / name for name in (DELTA, POSTGRESQL, IN_SPARK_TOO)]
@@ -65,16 +66,13 @@ def test_a_second_fetch_does_not_resolve_again(tmp_path: Path, resolver: Resolve
     assert resolver.calls == 1
 
 
-def test_other_coordinates_are_fetched_anew(
-    tmp_path: Path, resolver: Resolver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "jars"
+def test_other_coordinates_are_fetched_anew(tmp_path: Path, resolver: Resolver) -> None:
+    folder, others = tmp_path / "jars", ("org.example:other:1.0",)
     jars.fetch(folder)
-    monkeypatch.setattr(jars, "PACKAGES", ("org.example:other:1.0",))
-    assert jars.jar_paths(folder) == []
-    jars.fetch(folder)
+    assert jars.jar_paths(folder, others) == []
+    jars.fetch(folder, others)
     assert resolver.calls == 2
-    assert json.loads((folder / jars.MANIFEST).read_text())["packages"] == ["org.example:other:1.0"]
+    assert json.loads((folder / jars.MANIFEST).read_text())["packages"] == list(others)
 
 
 @pytest.mark.parametrize("damaged", [DELTA, jars.MANIFEST])
@@ -93,12 +91,16 @@ def test_a_failed_fetch_leaves_the_old_jars_alone(
     folder = tmp_path / "jars"
     paths = jars.fetch(folder)
 
-    def unreachable(ivy: Path) -> list[Path]:
+    def unreachable(ivy: Path, packages: Sequence[str]) -> list[Path]:
         raise EngineError("JARS_NOT_FETCHED", "no network")
 
     with monkeypatch.context() as patch:
-        patch.setattr(jars, "PACKAGES", ("org.example:other:1.0",))
         patch.setattr(jars, "_resolved", unreachable)
         with pytest.raises(EngineError, match="JARS_NOT_FETCHED"):
-            jars.fetch(folder)
+            jars.fetch(folder, ("org.example:other:1.0",))
     assert jars.jar_paths(folder) == paths
+
+
+def test_the_jars_are_listed_for_a_spark_that_others_start(capsys: pytest.CaptureFixture[str]) -> None:
+    assert jars.main(["--list"]) == 0
+    assert capsys.readouterr().out.strip().split(",") == jars.jar_paths()

@@ -26,6 +26,7 @@ from strandline.errors import CatalogError
 
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 10
+ANSWER_SECONDS = 20
 
 WAIT_FOR_TURN = f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'"
 # The first key is an arbitrary number of ours; the second keeps catalogs in different schemas apart.
@@ -122,7 +123,9 @@ class Database:
 
 
 def _postgres_engine(address: Address) -> Engine:
-    wait = {} if "connect_timeout" in address.url.query else {"connect_timeout": CONNECT_SECONDS}
+    # A network that is gone is noticed by nobody who only waits for an answer.
+    patience = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": 1000 * ANSWER_SECONDS}
+    wait = {option: value for option, value in patience.items() if option not in address.url.query}
     try:
         # Connections of a process that mostly waits are cut by firewalls and restarts: try them before use.
         return create_engine(address.url, connect_args=wait, pool_pre_ping=True)

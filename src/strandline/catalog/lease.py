@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
 
@@ -14,6 +16,10 @@ from strandline.catalog.models import LockRow
 from strandline.errors import CatalogError
 
 HEARTBEAT_SECONDS = 5.0
+
+SILENT_SECONDS = 40.0
+"""A holder that could not show itself alive for so long counts its lease as lost. Another host takes the lock over
+somewhat later, so that nothing of the old holder's should be running by then."""
 
 NO_HOLDER = {
     "host": None,
@@ -41,13 +47,19 @@ class Lease:
         self._database = database
         self._ended = threading.Event()
         self._lost = threading.Event()
+        self._renewed = time.monotonic()
+        self._stop: Callable[[], None] | None = None
         self._heart = threading.Thread(target=self._beat, name=f"strandline-lease-{token}", daemon=True)
         self._heart.start()
 
     @property
     def lost(self) -> bool:
-        """Whether the heartbeat has noticed that another process took the lock over."""
+        """Whether the heartbeat has noticed that another process took the lock over, or may be about to."""
         return self._lost.is_set()
+
+    def when_lost(self, stop: Callable[[], None]) -> None:
+        """Have *stop* called, by another thread, when the lease is lost: it ends what is being done under it."""
+        self._stop = stop
 
     @property
     def released(self) -> bool:
@@ -80,11 +92,18 @@ class Lease:
         while not self._ended.wait(HEARTBEAT_SECONDS):
             try:
                 if not self._renew():
-                    self._lost.set()
+                    self._lose()
                     return
+                self._renewed = time.monotonic()
             except CatalogError:
                 # A database out of reach for a while is no reason to stop: the next beat tries again.
-                continue
+                if time.monotonic() - self._renewed > SILENT_SECONDS and not self.lost:
+                    self._lose()
+
+    def _lose(self) -> None:
+        self._lost.set()
+        if self._stop is not None:
+            self._stop()
 
     def _renew(self) -> bool:
         with self._database.writing() as session:

@@ -26,22 +26,28 @@ class ProcessIdentity:
 
 def this_process() -> ProcessIdentity:
     """The identity of the running process."""
+<<<<<<< HEAD
     return identified(os.getpid())
 
 
 def identified(pid: int) -> ProcessIdentity:
     """The identity of a process of this machine."""
     return ProcessIdentity(socket.gethostname(), _machine(), pid, _start(pid) or "")
+=======
+    pid = os.getpid()
+    return ProcessIdentity(socket.gethostname(), machine(), pid, _start(pid) or "")
+>>>>>>> cluster
 
 
 def is_dead(process: ProcessIdentity) -> bool | None:
     """Whether *process* has ended; ``None`` if it cannot be seen from here."""
-    if process.machine != _machine():
+    if process.machine != machine():
         return None
     return _start(process.pid) != process.start
 
 
-def _machine() -> str:
+def machine() -> str:
+    """What tells this machine, since it was started, from every other, and a container from its neighbours."""
     # A host name is no proof: two containers may share one, and see different processes under the same pid.
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -10,17 +10,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
 
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from strandline.algebra.schema import Schema
+from strandline.engine.places import filesystem, on_disk
 from strandline.engine.types import columns_of
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -119,8 +118,8 @@ class DeltaLog:
         """Make an empty table."""
         from deltalake import Schema as DeltaSchema
 
-        if "://" not in self.path:
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        if (here := on_disk(self.path)) is not None:
+            here.parent.mkdir(parents=True, exist_ok=True)
         table = DeltaTable.create(
             self.path,
             DeltaSchema.from_json(schema_json),
@@ -160,7 +159,7 @@ class DeltaLog:
 
     def _filesystem(self) -> fs.PyFileSystem:
         try:
-            return fs.PyFileSystem(DeltaStorageHandler(self.path, self._options))
+            return filesystem(self.path, self._options)
         except TableNotFoundError as error:
             raise NoSuchTable(self.path) from error
 

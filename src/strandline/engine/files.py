@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
+
+from strandline.engine.places import filesystem, on_disk
 
 
 def has_parquet(path: str, storage_options: Mapping[str, str] | None = None) -> bool:
     """Whether a Parquet file lies directly below *path*: an engine may write none for a result without rows."""
-    if "://" not in path:
-        return any(Path(path).glob("*.parquet"))
-    found = _filesystem(path, storage_options).get_file_info(fs.FileSelector("", recursive=False))
+    if (here := on_disk(path)) is not None:
+        return any(here.glob("*.parquet"))
+    found = filesystem(path, storage_options).get_file_info(fs.FileSelector("", recursive=False))
     return any(str(info.path).endswith(".parquet") for info in found)
 
 
@@ -38,11 +38,11 @@ def count_rows(path: str, storage_options: Mapping[str, str] | None = None) -> i
 
 def write_rows(table: pa.Table, path: str, storage_options: Mapping[str, str] | None = None) -> None:
     """Write rows as a file directly below *path*."""
-    if "://" in path:
-        pq.write_table(table, "part-0.parquet", filesystem=_filesystem(path, storage_options))
+    if (here := on_disk(path)) is None:
+        pq.write_table(table, "part-0.parquet", filesystem=filesystem(path, storage_options))
         return
-    Path(path).mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, f"{path}/part-0.parquet")
+    here.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, here / "part-0.parquet")
 
 
 def read_rows(path: str, storage_options: Mapping[str, str] | None = None) -> pa.Table:
@@ -50,11 +50,12 @@ def read_rows(path: str, storage_options: Mapping[str, str] | None = None) -> pa
     return _stored(path, storage_options).to_table()
 
 
+def columns(path: str, storage_options: Mapping[str, str] | None = None) -> pa.Schema | None:
+    """The columns of the files at *path*; None if there are none."""
+    return _stored(path, storage_options).schema if has_parquet(path, storage_options) else None
+
+
 def _stored(path: str, storage_options: Mapping[str, str] | None) -> ds.Dataset:
-    if "://" in path:
-        return ds.dataset("", format="parquet", filesystem=_filesystem(path, storage_options))
-    return ds.dataset(path, format="parquet")
-
-
-def _filesystem(path: str, storage_options: Mapping[str, str] | None) -> fs.PyFileSystem:
-    return fs.PyFileSystem(DeltaStorageHandler(path, dict(storage_options or {}) or None))
+    if (here := on_disk(path)) is None:
+        return ds.dataset("", format="parquet", filesystem=filesystem(path, storage_options))
+    return ds.dataset(here, format="parquet")

@@ -1,7 +1,7 @@
 """The jars that Spark needs beside its own: Delta Lake and the PostgreSQL JDBC driver.
 
-``python -m strandline.engine.jars`` fetches them once into the Python environment. From then on sessions get
-them as ``spark.jars`` and need no network. Spark's own resolver does the work, so that its settings hold
+``python -m strandline.engine.jars`` fetches them once into the Python environment, ``--list`` names them. From then on
+sessions get them as ``spark.jars`` and need no network. Spark's own resolver does the work, so that its settings hold
 (``DEFAULT_ARTIFACT_REPOSITORY``, ``spark.jars.ivySettings``) where Maven Central cannot be reached directly.
 """
 
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,14 +31,14 @@ MANIFEST = "manifest.json"
 """Written last, so that a folder with a manifest is a complete one."""
 
 
-def jar_paths(folder: Path | None = None) -> list[str]:
+def jar_paths(folder: Path | None = None, packages: Sequence[str] = PACKAGES) -> list[str]:
     """The fetched jars, for ``spark.jars``; empty where they were not fetched, or for other versions."""
     folder = folder or jar_folder()
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return []
-    if not isinstance(manifest, dict) or {**manifest, "jars": None} != {**_wanted(), "jars": None}:
+    if not isinstance(manifest, dict) or {**manifest, "jars": None} != {**_wanted(packages), "jars": None}:
         return []
     jars = [folder / name for name in manifest["jars"]]
     return [str(jar) for jar in jars] if all(jar.is_file() for jar in jars) else []
@@ -48,10 +49,10 @@ def jar_folder() -> Path:
     return Path(sys.prefix) / "share" / "strandline" / "jars"
 
 
-def fetch(folder: Path | None = None) -> list[str]:
+def fetch(folder: Path | None = None, packages: Sequence[str] = PACKAGES) -> list[str]:
     """Fetches the jars unless they are there, and returns their paths."""
     folder = folder or jar_folder()
-    if present := jar_paths(folder):
+    if present := jar_paths(folder, packages):
         return present
     folder.parent.mkdir(parents=True, exist_ok=True)
     # The new folder is filled beside the old one and takes its place whole.
@@ -59,23 +60,23 @@ def fetch(folder: Path | None = None) -> list[str]:
         filled = Path(scratch) / "filled"
         filled.mkdir()
         names = []
-        for jar in _not_in_spark(_resolved(Path(scratch) / "ivy")):
+        for jar in _not_in_spark(_resolved(Path(scratch) / "ivy", packages)):
             shutil.copyfile(jar, filled / jar.name)
             names.append(jar.name)
         (filled / MANIFEST).write_text(
-            json.dumps({**_wanted(), "jars": sorted(names)}, indent=2) + "\n", encoding="utf-8"
+            json.dumps({**_wanted(packages), "jars": sorted(names)}, indent=2) + "\n", encoding="utf-8"
         )
         if folder.exists():
             folder.rename(Path(scratch) / "replaced")
         filled.rename(folder)
-    return jar_paths(folder)
+    return jar_paths(folder, packages)
 
 
-def _wanted() -> dict[str, object]:
-    return {"packages": list(PACKAGES), "pyspark": version("pyspark")}
+def _wanted(packages: Sequence[str]) -> dict[str, object]:
+    return {"packages": list(packages), "pyspark": version("pyspark")}
 
 
-def _resolved(ivy: Path) -> list[Path]:
+def _resolved(ivy: Path, packages: Sequence[str]) -> list[Path]:
     """Has Spark resolve the packages into an Ivy folder, and returns all jars it found."""
     # `spark-submit` resolves packages before it starts the application, and an empty one needs no session.
     ivy.mkdir()
@@ -83,14 +84,14 @@ def _resolved(ivy: Path) -> list[Path]:
     application.touch()
     spark = _spark_home()
     command = [str(spark / "bin" / "spark-submit"), "--master", "local[1]"]
-    command += ["--conf", f"spark.jars.ivy={ivy}", "--packages", ",".join(PACKAGES), str(application)]
+    command += ["--conf", f"spark.jars.ivy={ivy}", "--packages", ",".join(packages), str(application)]
     environment = {**os.environ, "SPARK_HOME": str(spark), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     jars = sorted((ivy / "jars").glob("*.jar"))
     if done.returncode != 0 or not jars:
         raise EngineError(
             "JARS_NOT_FETCHED",
-            f"Spark's resolver could not fetch {', '.join(PACKAGES)}; its output ends below; "
+            f"Spark's resolver could not fetch {', '.join(packages)}; its output ends below; "
             "check the network, or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of Maven Central.",
             excerpt=_telling_lines(done.stdout + done.stderr),
         )
@@ -125,8 +126,11 @@ def _spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def main() -> int:
-    """Fetches the jars; says nothing where they are there already."""
+def main(arguments: Sequence[str]) -> int:
+    """Fetches the jars; says nothing where they are there already. ``--list`` says where they are."""
+    if "--list" in arguments:
+        print(",".join(jar_paths()))
+        return 0
     if jar_paths():
         return 0
     print("fetching Spark jars (once) ...", flush=True)
@@ -139,4 +143,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

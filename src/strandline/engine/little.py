@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
+
+from strandline.engine import files, places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,10 +103,10 @@ class PinnedReads(DifferingReads):
         """Files that a step stored; Spark would run a job to find out their columns."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        first = next(Path(path).glob("*.parquet"), None) if "://" not in path else None
-        if first is None:
+        found = files.columns(path, self._options)
+        if found is None:
             return None
-        return self._session.read.schema(from_arrow_schema(pq.read_schema(first))).parquet(path)
+        return self._session.read.schema(from_arrow_schema(found)).parquet(path)
 
     def _feed(self, path: str, first: int, last: int) -> DataFrame | None:
         try:
@@ -194,13 +193,12 @@ def collected(frame: DataFrame) -> pa.Table | None:
     return _usual(table)
 
 
-def write_files(table: pa.Table, path: str) -> bool:
+def write_files(table: pa.Table, path: str, options: Mapping[str, str]) -> bool:
     """Write rows as a file below the folder *path*, whatever was there; False if there are none."""
-    shutil.rmtree(path, ignore_errors=True)
+    places.remove(path, options)
     if not table.num_rows:
         return False
-    Path(path).mkdir(parents=True)
-    pq.write_table(table, f"{path}/part-0.parquet")
+    files.write_rows(table, path, options)
     return True
 
 
@@ -208,8 +206,8 @@ def write_table(
     table: pa.Table, path: str, mode: Any, properties: Mapping[str, str], step_id: str, options: Mapping[str, str]
 ) -> None:
     """Append rows to a Delta table, overwrite it, or make it (``error``), as one commit of a step."""
-    if "://" not in path:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    if (here := places.on_disk(path)) is not None:
+        here.parent.mkdir(parents=True, exist_ok=True)
     write_deltalake(
         path,
         table,

@@ -20,6 +20,7 @@ import pyarrow as pa
 from strandline.algebra.schema import Column, Schema
 from strandline.catalog.process import identified
 from strandline.engine.capabilities import Capabilities, probe
+from strandline.engine.fence import ProcessNote, noted
 from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
 from strandline.engine.little import (
@@ -31,6 +32,7 @@ from strandline.engine.little import (
     write_files,
     write_table,
 )
+from strandline.engine.settings import OLD_VERSIONS, session_settings, under_spark_submit
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
 
@@ -43,22 +45,6 @@ WriteMode: TypeAlias = Literal["append", "overwrite", "error"]
 _TAG = "strandline"
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
-
-_OLD_VERSIONS = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""Whether a version older than a table's retention is refused, though its files may all be there."""
-
-_DEFAULTS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",
-    _OLD_VERSIONS: "false",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.scheduler.mode": "FAIR",
-}
 
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -209,8 +195,8 @@ class Engine:
     def write_parquet(self, sql: str, path: str) -> bool:
         """Write the rows of *sql* as files at *path*, whatever was there; False if there is nothing to read."""
         frame = self._frame(sql)
-        if self.small and "://" not in path and (rows := collected(frame)) is not None:
-            return write_files(rows, path)
+        if self.small and (rows := collected(frame)) is not None:
+            return write_files(rows, path, self.storage_options)
         frame.write.mode("overwrite").parquet(path)
         return has_parquet(path, self.storage_options)
 
@@ -285,7 +271,7 @@ class Engine:
         # The default, INT96, is read by few, and not for all years.
         self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         self._set("spark.sql.constraintPropagation.enabled", "false")
-        self._set(_OLD_VERSIONS, "false")
+        self._set(OLD_VERSIONS, "false")
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         worker.addTag(tag)
@@ -310,6 +296,7 @@ class Engine:
                 with contextlib.suppress(Exception):  # another engine may not know how
                     session.interruptTag(_TAG)
 
+<<<<<<< HEAD
     def processes(self) -> list[dict[str, Any]]:
         """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
         own = psutil.Process().children(recursive=True) if self._own is not None and not self._remote else []
@@ -322,6 +309,15 @@ class Engine:
             return False
         running = [p for p in psutil.Process().children(recursive=True) if p.is_running()]
         return not any(p.name() == "java" and p.status() != psutil.STATUS_ZOMBIE for p in running)
+=======
+    def processes(self) -> list[ProcessNote]:
+        """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
+        if self._own is None or self._remote:
+            return []
+        this = psutil.Process()
+        own = [this.parent()] if under_spark_submit() else this.children(recursive=True)
+        return [noted(process) for process in own if process is not None and process.is_running()]
+>>>>>>> cluster
 
     def close(self) -> None:
         """Stop the session if it is ours."""
@@ -372,15 +368,9 @@ class Engine:
                 "JARS_MISSING",
                 "the Delta jars are not here; run `python -m strandline.engine.jars` once, with a network.",
             )
-        builder = SparkSession.builder.appName("strandline").config("spark.jars", ",".join(jars))
+        builder = SparkSession.builder.appName("strandline")
         self._scratch = tempfile.mkdtemp(prefix="strandline-spark-")
-        options = {
-            "spark.master": "local[*]",
-            "spark.driver.memory": "2g",
-            "spark.sql.shuffle.partitions": "4",
-            "spark.sql.warehouse.dir": f"{self._scratch}/tables",
-        }
-        for name, value in {**_DEFAULTS, **options, **self._settings}.items():
+        for name, value in session_settings(self._settings, jars, self._scratch).items():
             builder = builder.config(name, value)
         log = f"{self._scratch}/spark.log"
         file = os.open(log, os.O_WRONLY | os.O_CREAT)

@@ -7,7 +7,6 @@ other.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from strandline.differential.report import AFTER, CHANGE_TYPE, INSERT
 from strandline.differential.restating import restated
 from strandline.differential.snapshot import Snapshot, snapshot
 from strandline.differential.unreadable import Unreadable
+from strandline.engine import places
 from strandline.engine.session import Engine
 from strandline.errors import DifferentialError, SourceError
 from strandline.ingest.advance import CopyState, problem_with, table_of
@@ -155,8 +155,7 @@ def _compared(
     table, report = table_of(node), f"{folder}-report"
     policy = source.inner.rules(table).unreadable
     for left in (report, f"{folder}-dump", f"{folder}-renamed"):
-        if "://" not in left:
-            shutil.rmtree(left, ignore_errors=True)
+        places.remove(left, engine.storage_options)
     assert isinstance(position, dict)
     aside = Unreadable(dump_name(position))
     try:

@@ -6,7 +6,6 @@ kind. Anything else a view may say in its conditions is Spark's to evaluate.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,6 +31,7 @@ from strandline.algebra.plan import (
 )
 from strandline.algebra.scalar import COMPARISONS, Call, Col, Lit, Scalar, Text
 from strandline.algebra.schema import Schema, names
+from strandline.engine import places
 from strandline.engine.files import read_rows, write_rows
 from strandline.engine.session import Engine
 from strandline.sources.arrow_types import arrow_type
@@ -100,7 +100,7 @@ class Workbench:
 
     def close(self) -> None:
         """Remove the files."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        places.remove(self._folder, self._engine.storage_options)
 
     def _on_spark(self, plan: Plan, bags: Mapping[Operand, SignedBag], tables: Mapping[Operand, str]) -> SignedBag:
         selects: dict[Operand, str] = dict(tables)

@@ -330,7 +330,7 @@ def _integrate(
         if anew:
             return next(iter(anew.values()))
         versions = _versions(context, going, problems)
-        layout.drop_integrations(context.root)
+        layout.drop_integrations(context.root, context.engine.storage_options)
         folder = layout.integration_path(context.root, uuid.uuid4().hex)
         known = (context.catalog, context.engine, context.sources)
         integration = Integration(*known, snapshots, places, versions, folder, context.root)
@@ -364,7 +364,7 @@ def _integrate(
             bases.snapshots.update(snapshots)
             hold.enter_context(stack.pop_all())
     if not any(done.updates for done in bases.integrated.values()):
-        layout.drop_integrations(context.root)
+        layout.drop_integrations(context.root, context.engine.storage_options)
     return None
 
 

@@ -84,9 +84,10 @@ class _Run:
                 raise
         if not any(step.kind == "publish" for step in self._plan.steps):
             self._finish()
-        layout.drop_deltas(self._context.root, self._plan.id)
+        options = self._context.engine.storage_options
+        layout.drop_deltas(self._context.root, self._plan.id, options)
         if any(node.integrated is not None for node in self._plan.nodes):
-            layout.drop_integrations(self._context.root)
+            layout.drop_integrations(self._context.root, options)
         hidden = {n.name for n in self._plan.nodes if n.hidden}
         newest = self._context.catalog.states.newest()
         return RefreshReport(

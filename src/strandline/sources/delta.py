@@ -7,11 +7,10 @@ Compaction changes no data. Versions that were vacuumed away are a gap.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from strandline.algebra.plan import Plan
 from strandline.algebra.schema import Schema
-from strandline.engine import tables
+from strandline.engine import places, tables
 from strandline.engine.delta_log import Commit, DeltaLog, NoSuchTable
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
@@ -155,17 +154,13 @@ class DeltaSource:
 
     def _folders(self) -> list[str]:
         assert self._path is not None
-        if "://" in self._path or not Path(self._path).is_dir():
-            return []
-        return sorted(
-            entry.name
-            for entry in Path(self._path).iterdir()
-            if entry.is_dir() and not entry.name.startswith(("_", ".")) and DeltaLog(str(entry)).exists()
-        )
+        options = self._engine.storage_options
+        names = [name for name in places.folders(self._path, options) if not name.startswith(("_", "."))]
+        return [name for name in names if DeltaLog(f"{self._path.rstrip('/')}/{name}", options).exists()]
 
     def check(self) -> None:
         """Raise SourceError unless the source is there and has a table."""
-        if self._path is not None and "://" not in self._path and not Path(self._path).is_dir():
+        if self._path is not None and (here := places.on_disk(self._path)) is not None and not here.is_dir():
             raise SourceError(
                 "SOURCE_PATH_MISSING",
                 f"source {self.name} is declared at {self._path}, and there is no such folder; correct the path.",
@@ -178,11 +173,11 @@ class DeltaSource:
                     "correct the path, or write the table first.",
                 )
             self.location(table)
-        if not self._names() and self._path is not None and "://" not in self._path:
+        if not self._names() and self._path is not None:
             raise SourceError(
                 "NOT_DELTA",
                 f"source {self.name} is declared at {self._path}, and no folder below it is a Delta table "
-                f"(there are: {choices(e.name for e in Path(self._path).iterdir())}); "
+                f"(there are: {choices(places.folders(self._path, self._engine.storage_options))}); "
                 "give the folder that holds the tables' folders, or name them under `tables`.",
             )
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
-from pathlib import Path
+
+from strandline.engine import places
+
+_BASE = "base-"
+
+_USERS = ".strandline"
 
 
 def new_location(name: str, kind: str) -> str:
@@ -18,18 +21,17 @@ def new_location(name: str, kind: str) -> str:
 
 def delta_path(root: str, refresh_id: str, step_id: str) -> str:
     """Where a step of a refresh stores its delta."""
-    return f"{root.rstrip('/')}/deltas/{refresh_id}/{step_id}"
+    return f"{_deltas(root)}/{refresh_id}/{step_id}"
 
 
-def drop_deltas(root: str, refresh_id: str) -> None:
+def drop_deltas(root: str, refresh_id: str, options: places.Options = None) -> None:
     """Remove the stored deltas of a refresh that is over."""
-    if "://" not in root:
-        shutil.rmtree(Path(root) / "deltas" / refresh_id, ignore_errors=True)
+    places.remove(f"{_deltas(root)}/{refresh_id}", options)
 
 
 def integration_path(root: str, name: str) -> str:
     """Where the deltas of base views are stored from one phase of a refresh to the next."""
-    return f"{root.rstrip('/')}/deltas/base-{name}"
+    return f"{_deltas(root)}/{_BASE}{name}"
 
 
 def history_path(root: str, location: str) -> str:
@@ -37,38 +39,26 @@ def history_path(root: str, location: str) -> str:
     return f"{root.rstrip('/')}/histories/{location.rpartition('/')[2]}/{uuid.uuid4().hex}"
 
 
-def drop_integrations(root: str) -> None:
+def drop_integrations(root: str, options: places.Options = None) -> None:
     """Remove such deltas; no refresh may be under way."""
-    if "://" not in root:
-        for folder in Path(root, "deltas").glob("base-*"):
-            shutil.rmtree(folder, ignore_errors=True)
+    for name in places.folders(_deltas(root), options):
+        if name.startswith(_BASE):
+            places.remove(f"{_deltas(root)}/{name}", options)
 
 
-def note_user(root: str, warehouse_id: str) -> tuple[str, ...]:
-    """Note that a warehouse keeps tables below *root*; all warehouses that do. A remote place is not noted."""
-    if "://" in root:
-        return ()
-    file = Path(root, ".strandline")
-    users: list[str] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+def note_user(root: str, warehouse_id: str, options: places.Options = None) -> tuple[str, ...]:
+    """Note that a warehouse keeps tables below *root*; all warehouses that do."""
+    users: list[str] = json.loads(places.read_text(root, _USERS, options) or "[]")
     if warehouse_id not in users:
         users.append(warehouse_id)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_suffix(".new")
-        fresh.write_text(json.dumps(users), encoding="utf-8")
-        fresh.replace(file)
+        places.write_text(root, _USERS, json.dumps(users), options)
     return tuple(users)
 
 
-def bytes_below(path: str | Path) -> int:
-    """How many bytes the files below a local folder have; 0 if it is not there."""
-    return sum(file.stat().st_size for file in files_below(path))
+def scratch_path(root: str, purpose: str) -> str:
+    """A place for rows that are needed for a while; never one that was used before."""
+    return f"{_deltas(root)}/{purpose}-{uuid.uuid4().hex}"
 
 
-def last_change(path: str | Path) -> float:
-    """When something below a local folder was last written, in seconds since the epoch."""
-    return max((file.stat().st_mtime for file in files_below(path)), default=Path(path).stat().st_mtime)
-
-
-def files_below(path: str | Path) -> list[Path]:
-    """The files below a local folder."""
-    return [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+def _deltas(root: str) -> str:
+    return f"{root.rstrip('/')}/deltas"

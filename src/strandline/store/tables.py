@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-from pathlib import Path
-
 from strandline.algebra.schema import names
+from strandline.engine import places
 from strandline.engine.delta_log import DeltaLog, NoSuchTable
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
@@ -97,8 +94,4 @@ _RESTORED = "strandline: restored"
 
 def remove(engine: Engine, node: Node) -> None:
     """Remove the files of a table that no state names."""
-    if "://" not in node.path:
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(Path(node.path))
-    elif DeltaLog(node.path, engine.storage_options).exists():
-        engine.run(f"DELETE FROM delta.{quoted(node.path)}")
+    places.remove(node.path, engine.storage_options)

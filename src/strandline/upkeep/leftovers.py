@@ -7,12 +7,12 @@ have been left alone for a while, because somebody may be reading them.
 
 from __future__ import annotations
 
-import shutil
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from strandline.catalog import Catalog
+from strandline.engine import places
 from strandline.errors import StoreError
 from strandline.ingest.uncopied import HISTORY
 from strandline.store import layout
@@ -29,12 +29,12 @@ class Leftover:
     bytes: int
 
 
-def leftovers(catalog: Catalog, root: str, now: datetime, keep: timedelta) -> list[Leftover]:
-    """The folders below *root* that can go, if it is a local one and no other warehouse has tables there."""
-    if "://" in root or not Path(root).is_dir():
-        return []
-    others = [user for user in layout.note_user(root, catalog.warehouse_id) if user != catalog.warehouse_id]
-    if others:
+def leftovers(
+    catalog: Catalog, root: str, now: datetime, keep: timedelta, options: places.Options = None
+) -> list[Leftover]:
+    """The folders below *root* that can go, if no other warehouse has tables there."""
+    users = layout.note_user(root, catalog.warehouse_id, options) if places.folders(root, options) else ()
+    if any(user != catalog.warehouse_id for user in users):
         raise StoreError(
             "ROOT_SHARED",
             f"several warehouses keep tables below {root}, so what this one does not know may be another's; it is left "
@@ -42,19 +42,34 @@ def leftovers(catalog: Catalog, root: str, now: datetime, keep: timedelta) -> li
             f"{root}/.strandline.",
         )
     before = (now - min(SAFE_AGE, keep)).timestamp()
-    named = _named(catalog, root)
-    folders = [folder for pattern in _PLACES for folder in Path(root).glob(pattern) if folder.is_dir()]
-    unnamed = [folder for folder in folders if folder.relative_to(root).as_posix() not in named]
-    old = [folder for folder in unnamed if layout.last_change(folder) <= before]
-    return [Leftover(str(folder), layout.bytes_below(folder)) for folder in sorted(old)]
+    named, found = _named(catalog, root), []
+    for folder in sorted(f for place, depth in _PLACES.items() for f in _below(root, place, depth, options)):
+        path = f"{root.rstrip('/')}/{folder}"
+        if folder not in named and _last_change(path, files := places.files(path, options)) <= before:
+            found.append(Leftover(path, sum(file.bytes for file in files)))
+    return found
 
 
-def remove(found: Leftover) -> None:
+def remove(found: Leftover, options: places.Options = None) -> None:
     """Remove a leftover; one that is gone by now is no matter."""
-    shutil.rmtree(found.path, ignore_errors=True)
+    places.remove(found.path, options)
 
 
-_PLACES = ("views/*", "blocks/*", "copies/*", "logs/*", "histories/*/*", "deltas/*")
+def _below(root: str, folder: str, depth: int, options: places.Options) -> list[str]:
+    """The folders so many levels below one, as seen from the root."""
+    inner = [f"{folder}/{name}" for name in places.folders(f"{root.rstrip('/')}/{folder}", options)]
+    return inner if depth == 1 else [below for name in inner for below in _below(root, name, depth - 1, options)]
+
+
+def _last_change(folder: str, files: list[places.File]) -> float:
+    """When something was last written there: in an empty folder never, unless it is on a disk and has a time itself."""
+    here = places.on_disk(folder)
+    itself = here.stat().st_mtime if here is not None and here.exists() else math.inf
+    return max((file.modified for file in files), default=itself)
+
+
+_PLACES = {"views": 1, "blocks": 1, "copies": 1, "logs": 1, "histories": 2, "deltas": 1}
+"""How deep below the root the folders are that hold one thing each."""
 
 
 def _named(catalog: Catalog, root: str) -> set[str]:

@@ -20,7 +20,7 @@ from strandline.ingest.trimming import TableLog, many_files, outlived_entries, t
 from strandline.propagate.context import Context
 from strandline.propagate.progress import Event, Watcher
 from strandline.store.node import Node, node_of
-from strandline.upkeep.leftovers import leftovers, remove
+from strandline.upkeep.leftovers import Leftover, leftovers, remove
 from strandline.upkeep.outlived import outlived
 from strandline.upkeep.report import MaintainReport, TableReport
 from strandline.upkeep.tables import Tables
@@ -136,9 +136,9 @@ class Maintenance:
             case "vacuum":
                 return self._tables.vacuum(self._node(step), lease)
             case "clear":
-                found = leftovers(self._catalog, self._context.root, self._now, self._keep)
+                found = self._leftovers()
                 for leftover in found:
-                    remove(leftover)
+                    remove(leftover, self._context.engine.storage_options)
                 return {"folders": [each.path for each in found], "bytes": sum(each.bytes for each in found)}
 
     def _look(self, step: UpkeepStep) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Maintenance:
                 node = self._node(step)
                 return self._tables.to_vacuum(node, self._outlived().versions.get(node.record.id, ()))
             case "clear":
-                left = leftovers(self._catalog, self._context.root, self._now, self._keep)
+                left = self._leftovers()
                 return {"folders": [each.path for each in left], "bytes": sum(each.bytes for each in left)}
 
     def _report(
@@ -195,6 +195,10 @@ class Maintenance:
             seconds,
             problems={**lost, **problems},
         )
+
+    def _leftovers(self) -> list[Leftover]:
+        options = self._context.engine.storage_options
+        return leftovers(self._catalog, self._context.root, self._now, self._keep, options)
 
     def _outlived(self) -> Outlived:
         return outlived(self._catalog, self._now - self._keep)

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from strandline.catalog import Catalog, Lease
-from strandline.engine import compaction
+from strandline.engine import compaction, places
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
 from strandline.propagate.published import files_gone
-from strandline.store import layout
 from strandline.store.node import Node
 from strandline.store.tables import make_ready, retention
 
@@ -68,10 +66,10 @@ class Tables:
         if not self._log(node).readable():
             return {"bytes": 0, "problem": problem}
         files = compaction.removable(node.path, self.keep, self._needed(node, outlived), self.engine.storage_options)
-        if files is None or "://" in node.path:
+        if files is None:
             return {"bytes": None, "problem": problem}
-        there = [file for name in files if (file := Path(node.path, name)).is_file()]
-        return {"bytes": sum(file.stat().st_size for file in there), "problem": problem}
+        sizes = {file.path: file.bytes for file in places.files(node.path, self.engine.storage_options)}
+        return {"bytes": sum(sizes.get(name, 0) for name in files), "problem": problem}
 
     def vacuum(self, node: Node, lease: Lease) -> dict[str, Any]:
         """Remove the files of a table that no version needs which counts: bytes freed, and what is wrong with it.
@@ -87,7 +85,7 @@ class Tables:
         differing = {name: wanted[name] for name in kept if here.get(name) != wanted[name]}
         if differing:
             compaction.set_properties(self.engine, node.path, differing)
-        before = _data_bytes(node)
+        before = self._data_bytes(node)
         compaction.vacuum(self.engine, node.path, self.keep, self._needed(node))
         base, log = self.catalog.versions.baseline(node.record.id), self._log(node)
         assert base is not None
@@ -95,8 +93,7 @@ class Tables:
         after = log.commits(base.version, head)
         if after and not any(commit.changes_data for commit in after):
             self.catalog.purging.rename_version(node.record.id, base.version, head, lease)
-        freed = None if before is None else before - (_data_bytes(node) or 0)
-        return {"bytes": freed, "problem": problem}
+        return {"bytes": before - self._data_bytes(node), "problem": problem}
 
     def _problem(self, node: Node) -> str | None:
         """What is wrong if a version that counts cannot be read any more."""
@@ -125,9 +122,7 @@ class Tables:
     def _log(self, node: Node) -> DeltaLog:
         return DeltaLog(node.path, self.engine.storage_options)
 
-
-def _data_bytes(node: Node) -> int | None:
-    """How many bytes the files of a table have, its log apart; None if they are not on this machine."""
-    if "://" in node.path:
-        return None
-    return sum(file.stat().st_size for file in layout.files_below(node.path) if "_delta_log" not in file.parts)
+    def _data_bytes(self, node: Node) -> int:
+        """How many bytes the files of a table have, its log apart."""
+        found = places.files(node.path, self.engine.storage_options)
+        return sum(file.bytes for file in found if not file.path.startswith("_delta_log/"))
