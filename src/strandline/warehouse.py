@@ -684,11 +684,8 @@ class Warehouse:
     ) -> Iterator[tuple[Lease, Finished | None]]:
         """Within, nobody else changes the warehouse; what a crashed process left is finished, or given up, first."""
         with self._catalog.lock.acquire(purpose, wait) as lease:
-<<<<<<< HEAD
             self._catalog.check()
-=======
             lease.when_lost(self._engine.interrupt)
->>>>>>> cluster
             before = self._catalog.states.newest(), self.views()
             finished = None
             if self._catalog.refreshes.unfinished() is not None:

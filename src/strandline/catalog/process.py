@@ -26,17 +26,12 @@ class ProcessIdentity:
 
 def this_process() -> ProcessIdentity:
     """The identity of the running process."""
-<<<<<<< HEAD
     return identified(os.getpid())
 
 
 def identified(pid: int) -> ProcessIdentity:
     """The identity of a process of this machine."""
-    return ProcessIdentity(socket.gethostname(), _machine(), pid, _start(pid) or "")
-=======
-    pid = os.getpid()
     return ProcessIdentity(socket.gethostname(), machine(), pid, _start(pid) or "")
->>>>>>> cluster
 
 
 def is_dead(process: ProcessIdentity) -> bool | None:

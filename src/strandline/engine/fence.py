@@ -8,7 +8,6 @@ silent for so long that it has given up by itself.
 from __future__ import annotations
 
 import contextlib
-<<<<<<< HEAD
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,32 +17,8 @@ from strandline.catalog.process import ProcessIdentity, is_dead
 
 
 def fence(processes: Iterable[Mapping[str, Any]], patience: float = 20.0) -> None:
-=======
-from collections.abc import Iterable
-from typing import TypedDict
-
-import psutil
-
-from strandline.catalog.process import machine
-
-
-class ProcessNote(TypedDict):
-    """A process as it is noted for a fence: its number means something on its machine alone."""
-
-    pid: int
-    created: float
-    machine: str
-
-
-def noted(process: psutil.Process) -> ProcessNote:
-    """A process of this machine, to be noted."""
-    return {"pid": process.pid, "created": process.create_time(), "machine": machine()}
-
-
-def fence(processes: Iterable[ProcessNote], patience: float = 20.0) -> None:
->>>>>>> cluster
     """Wait until *processes* of a dead refresh have ended; end those that do not within *patience* seconds."""
-    left = [process for note in processes if (process := _same(note)) is not None]
+    left = [process for noted in processes if (process := _same(noted)) is not None]
     _, left = psutil.wait_procs(left, timeout=patience)
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -51,20 +26,10 @@ def fence(processes: Iterable[ProcessNote], patience: float = 20.0) -> None:
     psutil.wait_procs(left, timeout=patience)
 
 
-<<<<<<< HEAD
 def _same(noted: Mapping[str, Any]) -> psutil.Process | None:
     """The process that was noted, if it lives on this machine: its number may belong to another one now."""
     identity = ProcessIdentity(**{name: noted.get(name, "") for name in ("host", "machine", "pid", "start")})
     try:
         return psutil.Process(identity.pid) if is_dead(identity) is False else None
-=======
-def _same(note: ProcessNote) -> psutil.Process | None:
-    """The process that was noted, unless it is one of another machine, or its number now belongs to another one."""
-    if note.get("machine") != machine():
-        return None
-    try:
-        process = psutil.Process(note["pid"])
-        return process if abs(process.create_time() - note["created"]) < 1 else None
->>>>>>> cluster
     except psutil.NoSuchProcess:
         return None

@@ -20,7 +20,6 @@ import pyarrow as pa
 from strandline.algebra.schema import Column, Schema
 from strandline.catalog.process import identified
 from strandline.engine.capabilities import Capabilities, probe
-from strandline.engine.fence import ProcessNote, noted
 from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
 from strandline.engine.little import (
@@ -296,28 +295,21 @@ class Engine:
                 with contextlib.suppress(Exception):  # another engine may not know how
                     session.interruptTag(_TAG)
 
-<<<<<<< HEAD
     def processes(self) -> list[dict[str, Any]]:
-        """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
-        own = psutil.Process().children(recursive=True) if self._own is not None and not self._remote else []
-        return [asdict(identified(process.pid)) for process in own if process.is_running()]
-
-    @property
-    def lost(self) -> bool:
-        """Whether Spark was started here, on this machine, and its process is gone."""
-        if self._own is None or self._remote:
-            return False
-        running = [p for p in psutil.Process().children(recursive=True) if p.is_running()]
-        return not any(p.name() == "java" and p.status() != psutil.STATUS_ZOMBIE for p in running)
-=======
-    def processes(self) -> list[ProcessNote]:
         """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
         if self._own is None or self._remote:
             return []
         this = psutil.Process()
         own = [this.parent()] if under_spark_submit() else this.children(recursive=True)
-        return [noted(process) for process in own if process is not None and process.is_running()]
->>>>>>> cluster
+        return [asdict(identified(process.pid)) for process in own if process is not None and process.is_running()]
+
+    @property
+    def lost(self) -> bool:
+        """Whether Spark was started here, on this machine, and its process is gone."""
+        if self._own is None or self._remote or under_spark_submit():
+            return False
+        running = [p for p in psutil.Process().children(recursive=True) if p.is_running()]
+        return not any(p.name() == "java" and p.status() != psutil.STATUS_ZOMBIE for p in running)
 
     def close(self) -> None:
         """Stop the session if it is ours."""
