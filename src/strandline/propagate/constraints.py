@@ -32,6 +32,7 @@ from strandline.errors import RefreshError
 from strandline.ingest.copied import CopiedSource
 from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
+from strandline.reasons import Reason
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN, render
 from strandline.store.deltas import Delta
@@ -74,7 +75,7 @@ def _foreign_keys(
 
 def uses_of(node: Node, constraints: Sequence[Constraint]) -> tuple[Use, ...]:
     """What of *constraints* the changes of a node are computed by."""
-    if node.block is None:
+    if node.block is None or node.policy == "FULL":
         return ()
     grown = [c for c in constraints if isinstance(c, AppendOnly) and c.table in node.inputs]
     uses = relied_on(node.block.body, Assumed(tuple(constraints)))
@@ -177,8 +178,8 @@ class ConstraintChecks:
             what = f"{check.found}: {'; '.join(values)}"
             if not isinstance(check.constraint, ForeignKey) or self._in_one_order(check.constraint):
                 raise _violated(check.constraint, what)
-            told = f"CONSTRAINT_SET_ASIDE: {check.constraint} does not hold at these positions ({what})"
-            set_aside.setdefault(check.constraint, told)
+            told = Reason("CONSTRAINT_SET_ASIDE", f"{check.constraint} does not hold at these positions ({what})")
+            set_aside.setdefault(check.constraint, str(told))
         return set_aside
 
     def _in_one_order(self, constraint: ForeignKey) -> bool:
