@@ -13,14 +13,15 @@ from hypothesis import HealthCheck, given, settings
 
 from strandline.algebra.bag import Row, SignedBag
 from strandline.algebra.checks import Checks
-from strandline.algebra.constraints import AppendOnly, Assumed, Bounds, Constraint, Part, Parts
-from strandline.algebra.differentiate import relied_on
+from strandline.algebra.constraints import AppendOnly, Assumed, Bounds, Constraint, Part, Parts, simplified
+from strandline.algebra.differentiate import differentiate, relied_on
 from strandline.algebra.evaluate import evaluate
-from strandline.algebra.plan import At, Change, Operand
-from strandline.algebra.scalar import Lit
+from strandline.algebra.plan import At, Change, Exists, Filter, Join, Operand, OuterJoin, Plan, Scan
+from strandline.algebra.scalar import Call, Col, Lit, equality
 from strandline.algebra.schema import names
-from tests.algebra.referring import FIELDS, FOREIGN_KEYS, KEYS, Case, State, cases
+from tests.algebra.referring import FIELDS, FOREIGN_KEYS, KEYS, NOT_NULL, Case, State, cases
 from tests.algebra.replay import computed, refreshed
+from tests.algebra.test_differentiate import shown
 
 EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "1200"))
 
@@ -32,6 +33,66 @@ def campaign(examples: int) -> settings:
         derandomize="STRANDLINE_EXAMPLES" not in os.environ,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
+
+
+LINES = Scan(At("lines"), "l", FIELDS["lines"])
+ORDERS = Scan(At("orders"), "o", FIELDS["orders"])
+CUSTOMERS = Scan(At("customers"), "c", FIELDS["customers"])
+BY_ORDER, BY_CUSTOMER = equality("l.o", "o.k"), equality("o.c", "c.k")
+NEW = CHANGED = "(Δorders ⋉ π(σ(γ(Δorders))))"
+KEPT = Parts(new=False, gone=False)
+GROWN = Parts(gone=False, changed=False)
+MATCH = ((Col("l.o"), Col("o.k")),)
+
+
+@pytest.mark.parametrize(
+    ("plan", "parts", "terms"),
+    [
+        (
+            Join((LINES, ORDERS), (BY_ORDER,)),
+            {},
+            [f"(Δlines ⋈ (orders@pre + {NEW}))", f"(lines@post ⋈ {CHANGED})"],
+        ),
+        (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": GROWN}, ["(orders@post ⋈ Δlines)"]),
+        (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": KEPT}, ["(orders@pre ⋈ Δlines)", "(Δorders ⋈ lines@post)"]),
+        (
+            Join((LINES, ORDERS, CUSTOMERS), (BY_ORDER, BY_CUSTOMER)),
+            {"orders": GROWN, "customers": GROWN},
+            ["(Δlines ⋈ orders@post ⋈ customers@post)"],
+        ),
+        # by another column there is no key
+        (
+            Join((LINES, ORDERS), (equality("l.x", "o.k"),)),
+            {"orders": GROWN},
+            ["(Δlines ⋈ orders@post)", "(lines@pre ⋈ Δorders)"],
+        ),
+        (OuterJoin(LINES, ORDERS, MATCH), {"orders": GROWN}, ["(Δlines ⋈ orders@post)", "π(σ(Δlines))"]),
+        (Exists(LINES, ORDERS, MATCH), {}, ["σ(Δlines)"]),
+        (Exists(LINES, ORDERS, MATCH, negated=True), {}, ["σ(Δlines)"]),
+        # what is selected may be missing
+        (
+            Exists(LINES, Filter(ORDERS, Call(">", (Col("o.x"), Lit(0)))), MATCH),
+            {},
+            [
+                "(Δlines ∃ σ(orders@post))",
+                "((lines@pre ⋉ π(σ(Δorders))) ∃ σ(orders@post))",
+                "-((lines@pre ⋉ π(σ(Δorders))) ∃ σ(orders@pre))",
+            ],
+        ),
+    ],
+)
+def test_the_terms_that_are_left(plan: Plan, parts: dict[str, Parts], terms: list[str]) -> None:
+    assumed = Assumed(FOREIGN_KEYS, parts)
+    simple, _ = simplified(plan, assumed)
+    found = differentiate(simple, {"lines", "orders", "customers"}, assumed)
+    assert ["-" * (term.sign < 0) + shown(term.plan) for term in found] == terms
+
+
+def test_no_row_is_left_beside_nulls_where_there_are_none() -> None:
+    assumed = Assumed((*FOREIGN_KEYS, *NOT_NULL), {"orders": GROWN})
+    simple, uses = simplified(OuterJoin(LINES, ORDERS, MATCH), assumed)
+    assert [shown(term.plan) for term in differentiate(simple, {"orders"}, assumed)] == []
+    assert [use.constraint for use in uses] == [FOREIGN_KEYS[1], NOT_NULL[0]]
 
 
 def changes(before: State, after: State) -> dict[str, SignedBag]:
