@@ -1,6 +1,6 @@
 """A foreign key over copies: both tables are seen after the same transactions, so a key that does not hold is an error.
 
-Costs about 20 seconds of Spark on two cores.
+Costs about half a minute of Spark on two cores.
 """
 
 from __future__ import annotations
