@@ -46,6 +46,7 @@ MEANINGS: dict[str, str] = {
     "BASE_VIEW_FAILED": "what its sources report and answer could not be made into changes",
     "BASE_VIEW": "what is read of tables that are not copied is stored beside the view, and follows them by asking",
     "EVALUATED_HERE": "a source does not evaluate this condition as Spark does, so it is evaluated here",
+    "CONSTRAINT_SET_ASIDE": "a declared foreign key does not hold at these positions, so it was not made use of",
     "HIDDEN_STATE": "what a part of the query gives is stored beside the view, or computed where it is read",
     "ORDER_DEPENDENT": "two correct computations may differ, because rows that tie come in any order",
     "LIMIT": "this LIMIT or its ORDER BY is not maintained incrementally",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, BlockDelta, Method, delta_of
+from strandline.algebra.constraints import NOTHING, Assumed
 from strandline.algebra.differentiate import group_by
 from strandline.algebra.evaluate import NegativeCount, evaluate
 from strandline.algebra.plan import COUNT, At, Backing, Bag, Change, Filter, GroupBy, Operand, Plan, Scan
@@ -76,7 +77,11 @@ def copies_counted(block: Block, copies: SignedBag) -> SignedBag:
 
 
 def refreshed(
-    blocks: Sequence[Block], before: Contents, changes: Mapping[str, SignedBag], method: Method = "explicit"
+    blocks: Sequence[Block],
+    before: Contents,
+    changes: Mapping[str, SignedBag],
+    method: Method = "explicit",
+    assumed: Assumed = NOTHING,
 ) -> Refresh:
     """*before* after *changes* of the leaves, block by block, each from the deltas of those below it."""
     visible, stored = dict(before.visible), dict(before.stored)
@@ -101,7 +106,7 @@ def refreshed(
     for block in blocks:
         inputs = [deltas[name] for name in block.inputs if name in deltas]
         insert_only = not any(delta.deleted for delta in inputs)
-        plan = delta_of(block, deltas.keys(), insert_only=insert_only, method=method)
+        plan = delta_of(block, deltas.keys(), insert_only=insert_only, method=method, assumed=assumed)
         if plan is None:
             continue
         delta = evaluate(plan.plan, operand_rows)

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from strandline.algebra.constraints import NOTHING, Assumed, simplified
 from strandline.algebra.differentiate import differentiate, group_by, monotone, sections, strategies
 from strandline.algebra.ordered import Ordered
 from strandline.algebra.plan import (
@@ -139,14 +140,17 @@ def delta_of(
     insert_only: bool,
     stored_keys: Scan | None = None,
     method: Method = "explicit",
+    assumed: Assumed = NOTHING,
 ) -> BlockDelta | None:
-    """The delta of the stored rows of *block*, or None if none of its inputs is in *changed*.
+    """The delta of the stored rows of *block*, or None if nothing in *changed* can change them.
 
     *insert_only* says that the changes contain no deletions. Where groups or sections are computed anew, their keys are
     read twice; *stored_keys* scans them if they were stored. A *method* that the aggregates do not allow gives way to
-    the one that they do. A counted block's delta is that of its body: counts follow when it is installed.
+    the one that they do. A counted block's delta is that of its body: counts follow when it is installed. *assumed* are
+    constraints that hold before and after the changes.
     """
-    terms = differentiate(block.body, changed)
+    block = replace(block, body=simplified(block.body, assumed)[0])
+    terms = differentiate(block.body, changed, assumed)
     body = as_plan(terms)
     if body is None:
         return None

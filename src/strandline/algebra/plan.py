@@ -454,14 +454,16 @@ def decomposed(join: OuterJoin) -> UnionAll:
     equal = tuple(Call("=", pair) for pair in join.keys)
     parts: list[Plan] = [Join((join.left, join.right), (*equal, *join.conditions))]
     alone = Exists(join.left, join.right, join.keys, join.conditions, negated=True)
-    parts.append(_beside_nulls(alone, join.columns))
+    parts.append(beside_nulls(alone, join.columns))
     if join.full:
         swapped = tuple((theirs, ours) for ours, theirs in join.keys)
-        parts.append(_beside_nulls(Exists(join.right, join.left, swapped, join.conditions, negated=True), join.columns))
+        parts.append(beside_nulls(Exists(join.right, join.left, swapped, join.conditions, negated=True), join.columns))
     return UnionAll(tuple(parts))
 
 
-def _beside_nulls(plan: Plan, columns: Schema) -> Plan:
+def beside_nulls(plan: Plan, columns: Schema) -> Plan:
+    """The rows of *plan* as rows of *columns*, NULL being in those that it does not have."""
+    """The rows of *plan* with those of *columns* that it does not have, as NULL."""
     there = set(names(plan.columns))
     outputs = [
         Output(c, Col(c.name) if c.name in there else Text((f"CAST(NULL AS {c.type})",), Lit(None))) for c in columns

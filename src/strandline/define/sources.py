@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from strandline.catalog import Catalog, ViewRecord
+from strandline.define.constraints import check_constraints
 from strandline.engine.session import Engine
 from strandline.errors import SourceError
 from strandline.ingest.copied import CopiedSource
@@ -89,6 +90,7 @@ class DeclaredSources:
         """The adapter for a declaration, after it was found to be usable."""
         source = self._adapter(name, config)
         source.check()
+        check_constraints(name, config, {**self.adapters, name: source})
         return source
 
     def apply(self, name: str, config: dict[str, Any], source: Source) -> None:
@@ -105,6 +107,7 @@ class DeclaredSources:
             known = self._catalog.sources.get(name)
             if known is None or dict(known.config) != config:
                 self._check_copies(name, config)
+                check_constraints(name, config, self.adapters)
                 self._catalog.sources.put(name, config["kind"], config)
                 self._note_locations(name, self.adapters[name])
 

@@ -69,7 +69,35 @@ class ProjectConfig(_Strict):
         return value
 
 
-class DeltaConfig(_Strict):
+class ForeignKeyConfig(_Strict):
+    """Columns that name a row of another table by its key; *references* is ``table`` or ``source.table``."""
+
+    columns: list[str] = Field(min_length=1)
+    references: str = Field(pattern=r"^[^.]+(\.[^.]+)?$")
+    key: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _as_many(self) -> ForeignKeyConfig:
+        if self.key and len(self.key) != len(self.columns):
+            raise ValueError(f"{len(self.columns)} columns cannot refer to a key of {len(self.key)}")
+        return self
+
+
+class ConstraintsConfig(_Strict):
+    """What always holds for the rows of a table."""
+
+    foreign_keys: list[ForeignKeyConfig] = Field(default_factory=list)
+    not_null: list[str] = Field(default_factory=list)
+    append_only: bool = False
+
+
+class _SourceConfig(_Strict):
+    """What every kind of source may declare."""
+
+    constraints: dict[str, ConstraintsConfig] = Field(default_factory=dict)
+
+
+class DeltaConfig(_SourceConfig):
     """A source of Delta tables: a folder of them, or tables by path or catalog name."""
 
     kind: Literal["delta"]
@@ -78,7 +106,7 @@ class DeltaConfig(_Strict):
     keys: dict[str, list[str]] = Field(default_factory=dict)
 
 
-class PostgresConfig(_Strict):
+class PostgresConfig(_SourceConfig):
     """A source of PostgreSQL tables, read through a replication slot and copied into the warehouse.
 
     With ``copies: false`` nothing is copied: views over its tables are maintained by asking it.
@@ -176,7 +204,7 @@ class FilesTableConfig(_DumpsConfig):
         return _typed(value)
 
 
-class FilesConfig(_DumpsConfig):
+class FilesConfig(_DumpsConfig, _SourceConfig):
     """A source of tables whose dumps arrive as files: each folder below *path*, and each one named in *tables*."""
 
     kind: Literal["files"]
@@ -215,7 +243,7 @@ class JdbcTableConfig(_Strict):
         return self
 
 
-class JdbcConfig(_Strict):
+class JdbcConfig(_SourceConfig):
     """A source of tables that any database gives through JDBC; they are read whole at each refresh."""
 
     kind: Literal["jdbc"]

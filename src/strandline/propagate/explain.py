@@ -6,6 +6,7 @@ from strandline.algebra.block import delta_of
 from strandline.algebra.plan import At, Backing, Change, Scan
 from strandline.algebra.schema import names
 from strandline.engine import tables
+from strandline.propagate.constraints import declared, planned_by
 from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan
 from strandline.sql.names import quoted, quoted_list
@@ -43,10 +44,18 @@ def _sql(context: Context, plan: RefreshPlan, node_plan: NodePlan) -> str:
             case _:
                 return f"SELECT {shown} FROM {quoted(str(scan.operand))}"
 
-    delta = delta_of(node.block, node_plan.changed, insert_only=node_plan.insert_only, method=node_plan.method)
-    if node_plan.strategy == "full" or delta is None:
+    if node_plan.strategy == "full":
         return render(node.block.contents, bind)
-    return render(delta.plan, bind)
+    growing = node_plan.changed if node_plan.insert_only else ()
+    assumed, _ = planned_by(node, declared(context.catalog), node_plan.pinned, growing)
+    delta = delta_of(
+        node.block,
+        node_plan.changed,
+        insert_only=node_plan.insert_only,
+        method=node_plan.method,
+        assumed=assumed,
+    )
+    return "-- no change that can matter" if delta is None else render(delta.plan, bind)
 
 
 def _moment(plan: RefreshPlan, relation: str, *, before: bool) -> str:

@@ -82,6 +82,8 @@ class NodePlan:
     """Of a base view: its delta, which was computed before the plan was made."""
     history: Mapping[str, Json] | None = None
     """Of a base view of which every state is kept: where the changes of single updates are, and which these are."""
+    constraints: tuple[str, ...] = ()
+    """Declared constraints that matter to the view, and what they give or why they are not used."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class RefreshPlan:
             for entry in found["views"]:
                 reason = Reason(entry["reason"]["code"], entry["reason"]["text"])
                 listed = {"changed": tuple(entry["changed"]), "operators": tuple(entry["operators"])}
+                listed["constraints"] = tuple(entry.get("constraints", ()))
                 nodes.append(NodePlan(**{**entry, "reason": reason, **listed}))
             steps = tuple(Step(**step) for step in found["steps"])
             for step in steps:
@@ -175,6 +178,7 @@ def _explained(node: NodePlan) -> list[str]:
         lines.append(f"    stored as: {REPRESENTATIONS[node.representation]}{why}")
     if node.method_reason:
         lines.append(f"    method: {METHODS[node.method]}; {node.method_reason}")
+    lines.extend(f"    constraint: {line}" for line in node.constraints)
     for relation in node.changed:
         lines.append(f"    changed: {relation}, seen up to {_short(node.pinned.get(relation))}")
     if node.cost is not None and node.cost_full is not None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from strandline.algebra.block import BlockDelta, delta_of
+from strandline.algebra.constraints import AppendOnly
 from strandline.algebra.plan import At, scans
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
@@ -22,6 +23,7 @@ from strandline.ingest.advance import CopyState, read_reason
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.uncopied import FILLED
 from strandline.propagate.base_views import BaseState
+from strandline.propagate.constraints import declared, planned_by
 from strandline.propagate.groups import Groups, held_back
 from strandline.propagate.methods import Choice, aggregate_method, expected_install
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
@@ -94,6 +96,7 @@ class Planner:
         self._captures = captures
         self._tables: dict[str, Mapping[str, TableInfo]] = {}
         self._baselines = catalog.versions.baselines()
+        self._constraints = declared(catalog)
 
     def plan(self, names: Collection[str], full: Collection[str] = ()) -> RefreshPlan:
         """The plan that brings *names* and their ancestors up to date; those in *full* are recomputed."""
@@ -354,14 +357,23 @@ class Planner:
         planned: Mapping[str, NodePlan],
     ) -> NodePlan:
         assert node.block is not None
-        insert_only = all(
-            self._peek(name, leaves[name], base.inputs[name]).insert_only
-            if name in leaves
-            else self._only_inserts(planned[name], base)
+        growing = [
+            name
             for name in draft.changed
-        )
-        delta = delta_of(node.block, draft.changed, insert_only=insert_only)
-        assert delta is not None
+            if AppendOnly(name) in self._constraints
+            or (
+                self._peek(name, leaves[name], base.inputs[name]).insert_only
+                if name in leaves
+                else self._only_inserts(planned[name], base)
+            )
+        ]
+        insert_only = len(growing) == len(draft.changed)
+        assumed, lines = planned_by(node, self._constraints, base.inputs, growing)
+        draft = replace(draft, constraints=lines)
+        delta = delta_of(node.block, draft.changed, insert_only=insert_only, assumed=assumed)
+        if delta is None:
+            nothing = Reason("CHANGES", "constraints say that these changes change nothing")
+            return replace(draft, strategy="incremental", reason=nothing, insert_only=True, estimated_rows=0)
         table_rows = self._table_rows(node)
         rows = sum(self._changed_rows(name, base, leaves, planned) for name in draft.changed)
         work = Work(
@@ -377,7 +389,7 @@ class Planner:
         chosen = Choice("explicit", "", self._cost.incremental(work))
         if node.block.grouped and delta.form == "explicit" and delta.touched_keys is None:
             chosen = aggregate_method(node, work, self._cost, self._vdag.dependants(node.name))
-            delta = delta_of(node.block, draft.changed, insert_only=insert_only, method=chosen.method)
+            delta = delta_of(node.block, draft.changed, insert_only=insert_only, method=chosen.method, assumed=assumed)
             assert delta is not None
         cost, cost_full = chosen.cost, self._cost.full(work)
         found = replace(

@@ -26,7 +26,7 @@ class ViewReport:
     install: str = "none"
     problem: str | None = None
     how: str | None = None
-    """Of a dump that was compared: the algorithm, why that one, and what was set aside."""
+    """Of a dump: the algorithm, why that one, and rows that were set aside. Of a view: constraints that were."""
     retried: int = 0
     """How often a step was tried again after a fault that may pass."""
 

@@ -24,6 +24,7 @@ from strandline.ingest.leaf import ingest, log_transactions
 from strandline.ingest.uncopied import HISTORY, NOTED
 from strandline.integrate.fill import Filling
 from strandline.propagate.binding import Pins
+from strandline.propagate.constraints import CONSTRAINTS, ConstraintChecks, Found
 from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
 from strandline.propagate.planner import DEFINITION
@@ -46,6 +47,8 @@ class Steps:
         self._filling = filling
         self._deltas: dict[tuple[str, str], Delta] = {}
         self._versions: dict[str, int] = {}
+        self._constraints = ConstraintChecks(context)
+        self._holding: dict[str, Mapping[str, str]] = {}
 
     def carry_out(self, step: Step, *, resumed: bool) -> tuple[dict[str, Any], NewVersion | None]:
         """Do *step*; what came of it, and the version that it made of a table.
@@ -81,6 +84,7 @@ class Steps:
                 assert baseline is not None
                 node = self._context.vdag.nodes[step.subject]
                 self._deltas[(step.subject, key_of(node.pin(baseline)))] = _delta(result)
+                self._holding[step.subject] = result.get("constraints") or {}
             case "install" | "recompute":
                 self._versions[step.subject] = result["version"]
             case "capture" | "load" | "publish":
@@ -152,10 +156,11 @@ class Steps:
         deltas = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
         rows_in = sum(delta.rows for delta in deltas.values())
         bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {"keys": f"{path}-keys"})
+        under = self._constraints.changed(node, bound, deltas)
         matter = relevant(self._context.engine, self._context.binding, bound, deltas)
-        changed = matter.changed
-        delta = delta_of(node.block, changed, insert_only=plan.insert_only, method=plan.method)
-        read = {"rows_in": rows_in, "irrelevant": matter.dropped}
+        changed, grows, assumed = matter.changed, plan.insert_only, under.assumed
+        delta = delta_of(node.block, changed, insert_only=grows, method=plan.method, assumed=assumed)
+        read = {"rows_in": rows_in, "irrelevant": matter.dropped, "constraints": under.noted, "how": under.how}
         nothing = {"path": "", "inserted": 0, "deleted": 0, **read}
         if delta is None:
             return nothing
@@ -167,7 +172,8 @@ class Steps:
             if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
                 return nothing
             stored = Scan(Bag("keys"), "", columns)
-            delta = delta_of(node.block, changed, insert_only=plan.insert_only, stored_keys=stored, method=plan.method)
+            method = plan.method
+            delta = delta_of(node.block, changed, insert_only=grows, stored_keys=stored, method=method, assumed=assumed)
             assert delta is not None
         summed = delta.form == "summary"
         sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=not summed)
@@ -234,7 +240,9 @@ class Steps:
         log = DeltaLog(node.path, engine.storage_options)
         before = log.size(plan.baseline).rows if plan.baseline is not None and log.exists() else 0
         version = committed_version(engine, node, plan.baseline, step.id) if resumed else None
+        under = Found()
         if version is None:
+            under = self._constraints.filled(node, self._post(node))
             if plan.baseline is None:
                 make_ready(engine, node, None, step.id)
             version = fill(
@@ -242,6 +250,8 @@ class Steps:
             )
         after = log.size(version).rows
         result = {"version": version, "install": "overwrite", "inserted": after or 0, "deleted": before or 0}
+        result |= {"constraints": under.noted, "how": under.how}
+        self._holding[node.name] = under.noted
         for name in node.inputs:
             if name not in self._context.vdag.nodes:
                 self._log_leaf(name, plan)
@@ -285,6 +295,8 @@ class Steps:
 
     def _new_version(self, node: Node, plan: NodePlan, version: int) -> NewVersion:
         seen = {**self._post(node), DEFINITION: node.record.fingerprint}
+        if self._holding.get(node.name):
+            seen[CONSTRAINTS] = dict(self._holding[node.name])
         base = self._context.catalog.versions.baseline(node.record.id)
         if node.copied and base is not None:
             seen.update(carried_on(base))

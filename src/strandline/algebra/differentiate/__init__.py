@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from strandline.algebra.constraints import NOTHING, Assumed, Use, joins, simplified
 from strandline.algebra.differentiate import exists as _exists
 from strandline.algebra.differentiate import filter as _filter
+from strandline.algebra.differentiate import foreign_keys as _foreign_keys
 from strandline.algebra.differentiate import groups_in_place as _groups
 from strandline.algebra.differentiate import join as _join
 from strandline.algebra.differentiate import outer_join as _outer_join
@@ -59,34 +61,48 @@ def monotone(plan: Plan) -> bool:
     return all(monotone(child) for child in children(plan))
 
 
-def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
-    """The delta of the body of a block over the interval (pre, post].
+def relied_on(body: Plan, assumed: Assumed) -> tuple[Use, ...]:
+    """The constraints, of those *assumed*, that the delta of a body makes use of."""
+    plan, uses = simplified(body, assumed)
+    return tuple(dict.fromkeys((*uses, *(use for join in joins(plan) for use in _foreign_keys.uses(join, assumed)))))
+
+
+def differentiate(plan: Plan, changed: Collection[str], assumed: Assumed = NOTHING) -> Sum:
+    """The delta of the body of a block over the interval (pre, post], where the constraints *assumed* hold.
 
     Grouping on top of a block is differentiated there (:mod:`strandline.algebra.block`).
     """
+
+    def below(child: Plan) -> Sum:
+        return differentiate(child, changed, assumed)
+
     match plan:
         case Scan():
             return _scan.delta(plan, changed)
         case Values():
             return ()
         case Filter():
-            return _filter.delta(plan, differentiate(plan.input, changed))
+            return _filter.delta(plan, below(plan.input))
         case Project():
-            return _project.delta(plan, differentiate(plan.input, changed))
+            return _project.delta(plan, below(plan.input))
         case UnionAll():
-            return _union_all.delta(plan, tuple(differentiate(child, changed) for child in plan.inputs))
+            return _union_all.delta(plan, tuple(below(child) for child in plan.inputs))
         case Join():
-            return _join.delta(plan, tuple(differentiate(child, changed) for child in plan.inputs), changed)
+            deltas = tuple(below(child) for child in plan.inputs)
+            order = _foreign_keys.ordered(plan, assumed)
+            if order.links:
+                return _foreign_keys.delta(plan, deltas, changed, order, assumed)
+            return _join.delta(plan, deltas, changed)
         case Exists():
-            left, right = differentiate(plan.left, changed), differentiate(plan.right, changed)
+            left, right = below(plan.left), below(plan.right)
             return _exists.delta(plan, left, right, changed)
         case OuterJoin():
-            return differentiate(_outer_join.parts(plan), changed)
+            return below(_outer_join.parts(plan))
         case Window():
-            return _window.delta(plan, differentiate(plan.input, changed), changed)
+            return _window.delta(plan, below(plan.input), changed)
         case GroupBy():
-            return _groups.delta(plan, differentiate(plan.input, changed), changed)
+            return _groups.delta(plan, below(plan.input), changed)
         case Repeat() | Generate():
-            return _repeat.delta(plan, differentiate(plan.input, changed))
+            return _repeat.delta(plan, below(plan.input))
         case _:
             raise TypeError(f"{type(plan).__name__} does not stand in the body of a block")

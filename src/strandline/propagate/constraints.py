@@ -1,0 +1,275 @@
+"""Declared constraints in a refresh: which ones a node relies on, whether they hold, and what they say of its changes.
+
+A version of a node notes which constraints were found to hold in what it shows. From then on the changes alone are
+looked at, before anything is computed from them. A constraint that was not found to hold yet is looked at in full, and
+used from the next refresh on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from strandline.algebra.checks import Check, Checks
+from strandline.algebra.constraints import (
+    AppendOnly,
+    Assumed,
+    Bounds,
+    Constraint,
+    ForeignKey,
+    NotNull,
+    Part,
+    Parts,
+    Use,
+)
+from strandline.algebra.differentiate import relied_on
+from strandline.algebra.plan import Change, Scan
+from strandline.algebra.scalar import Text
+from strandline.algebra.schema import Column, names
+from strandline.catalog import Catalog, Json
+from strandline.errors import RefreshError
+from strandline.ingest.copied import CopiedSource
+from strandline.propagate.binding import Pins
+from strandline.propagate.context import Context
+from strandline.reasons import Reason
+from strandline.sql.names import quoted, quoted_list
+from strandline.sql.render import SIGN, render
+from strandline.store.deltas import Delta
+from strandline.store.matching import BOUNDED, constant
+from strandline.store.node import Node
+
+CONSTRAINTS = "@constraints"
+"""Among the inputs of a version: the constraints that were looked at, and whether they hold in what it shows."""
+
+HOLDS, BROKEN = "holds", "broken"
+
+SHOWN = 3
+"""How many values that violate a constraint are named."""
+
+
+def declared(catalog: Catalog) -> tuple[Constraint, ...]:
+    """The constraints that sources declare on tables which views read."""
+    keys = {leaf.name: leaf.key for leaf in catalog.leaves.all()}
+    found: list[Constraint] = []
+    for record in catalog.sources.all():
+        stated: Any = record.config.get("constraints") or {}
+        for table, given in stated.items():
+            name = f"{record.name}.{table}"
+            found.extend(_foreign_keys(record.name, name, given.get("foreign_keys", ()), keys))
+            found.extend(NotNull(name, column) for column in given.get("not_null", ()))
+            found.extend([AppendOnly(name)] if given.get("append_only") else [])
+    return tuple(found)
+
+
+def _foreign_keys(
+    source: str, table: str, stated: Iterable[Mapping[str, Any]], keys: Mapping[str, Sequence[str]]
+) -> Iterable[ForeignKey]:
+    for given in stated:
+        referred = given["references"] if "." in given["references"] else f"{source}.{given['references']}"
+        known = tuple(keys.get(referred, ()))
+        key = tuple(given.get("key") or known)
+        if known and set(key) == set(known):
+            yield ForeignKey(table, tuple(given["columns"]), referred, key)
+
+
+def uses_of(node: Node, constraints: Sequence[Constraint]) -> tuple[Use, ...]:
+    """What of *constraints* the changes of a node are computed by."""
+    if node.block is None or node.policy == "FULL":
+        return ()
+    grown = [c for c in constraints if isinstance(c, AppendOnly) and c.table in node.inputs]
+    uses = relied_on(node.block.body, Assumed(tuple(constraints)))
+    return (*uses, *(Use(constraint, "its changes only insert") for constraint in grown))
+
+
+def noted(pinned: Mapping[str, Json]) -> dict[str, str]:
+    """What a version notes of constraints."""
+    found: Any = pinned.get(CONSTRAINTS) or {}
+    return dict(found)
+
+
+def usable(uses: Iterable[Use], pinned: Mapping[str, Json]) -> tuple[Constraint, ...]:
+    """The constraints that a node can rely on, given what its version notes."""
+    known = noted(pinned)
+    constraints = dict.fromkeys(use.constraint for use in uses)
+    return tuple(c for c in constraints if isinstance(c, AppendOnly) or known.get(str(c)) == HOLDS)
+
+
+def planned_by(
+    node: Node, constraints: Sequence[Constraint], pinned: Mapping[str, Json], growing: Collection[str]
+) -> tuple[Assumed, tuple[str, ...]]:
+    """What a plan can count on, and how it says so; the changes of the inputs *growing* only insert."""
+    uses = uses_of(node, constraints)
+    constraints = usable(uses, pinned)
+    lines = []
+    for use in uses:
+        if use.constraint in constraints:
+            lines.append(str(use))
+        elif noted(pinned).get(str(use.constraint)) == BROKEN:
+            lines.append(f"{use.constraint}: not used, it did not hold; a full refresh looks at it again")
+        else:
+            lines.append(f"{use.constraint}: not used before it was found to hold; this refresh looks at it")
+    parts = {name: Parts(gone=False, changed=False) for name in growing}
+    return Assumed(constraints, parts), tuple(lines)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a node's changes may be computed by, what its new version notes, and what was set aside."""
+
+    assumed: Assumed = field(default_factory=Assumed)
+    noted: Mapping[str, str] = field(default_factory=dict)
+    how: str | None = None
+
+
+class ConstraintChecks:
+    """Checks of one refresh; what several nodes ask is looked at once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._declared = declared(context.catalog)
+        self._known: dict[str, Mapping[Check, list[str]]] = {}
+
+    def filled(self, node: Node, pins: Mapping[str, Json]) -> Found:
+        """What a version that is filled from inputs at *pins* can note."""
+        uses = uses_of(node, self._declared)
+        return self._whole(node, Pins(node, None, pins, pins, {}, {}), [use.constraint for use in uses])
+
+    def changed(self, node: Node, pins: Pins, deltas: Mapping[str, Delta]) -> Found:
+        """What the changes of a node can be computed by; an error if what it relies on does not hold any more."""
+        uses = uses_of(node, self._declared)
+        if not uses:
+            return Found()
+        for use in uses:
+            if isinstance(use.constraint, AppendOnly):
+                self._only_inserted(use.constraint, deltas)
+        relied = usable(uses, pins.pre)
+        touched = {name: delta for name, delta in deltas.items() if delta.rows}
+        known = self._measured(node, relied, pins, touched)
+        checks = self._checks(node)
+        tests = [check for c in relied for check in checks.after(c, touched.keys(), known)]
+        broken = self._judged(self._violations(node, tests, pins))
+        held = [c for c in relied if c not in broken]
+        waiting = [use.constraint for use in uses if str(use.constraint) not in noted(pins.pre)]
+        looked = self._whole(node, pins, waiting)
+        kept = {str(c): HOLDS for c in held if not isinstance(c, AppendOnly)}
+        still = {name: verdict for name, verdict in noted(pins.pre).items() if verdict == BROKEN}
+        told = "; ".join([*broken.values(), *([looked.how] if looked.how else [])])
+        return Found(replace(known, constraints=tuple(held)), {**still, **kept, **looked.noted}, told or None)
+
+    def _whole(self, node: Node, pins: Pins, constraints: Iterable[Constraint]) -> Found:
+        """Whether constraints hold in what a node is to show."""
+        wanted = [c for c in dict.fromkeys(constraints) if not isinstance(c, AppendOnly)]
+        tests = [check for c in wanted for check in self._checks(node).whole(c, "post")]
+        broken = self._judged(self._violations(node, tests, pins))
+        verdicts = {str(c): BROKEN if c in broken else HOLDS for c in wanted}
+        return Found(Assumed(), verdicts, "; ".join(broken.values()) or None)
+
+    def _only_inserted(self, constraint: AppendOnly, deltas: Mapping[str, Delta]) -> None:
+        delta = deltas.get(constraint.table)
+        if delta is not None and delta.deleted:
+            gone = f"{delta.deleted} of its rows were deleted or changed"
+            raise _violated(constraint, gone)
+
+    def _judged(self, found: Mapping[Check, list[str]]) -> dict[Constraint, str]:
+        """What was violated and can be done without, and why; anything else is an error."""
+        set_aside: dict[Constraint, str] = {}
+        for check, values in found.items():
+            what = f"{check.found}: {'; '.join(values)}"
+            if not isinstance(check.constraint, ForeignKey) or self._in_one_order(check.constraint):
+                raise _violated(check.constraint, what)
+            told = Reason("CONSTRAINT_SET_ASIDE", f"{check.constraint} does not hold at these positions ({what})")
+            set_aside.setdefault(check.constraint, str(told))
+        return set_aside
+
+    def _in_one_order(self, constraint: ForeignKey) -> bool:
+        """Whether both tables are always seen after the same transactions of one source."""
+        ours, theirs = (name.split(".", 1)[0] for name in (constraint.table, constraint.references))
+        return ours == theirs and isinstance(self._context.sources.get(ours), CopiedSource)
+
+    def _checks(self, node: Node) -> Checks:
+        fields = {name: node.uses(name) for name in node.inputs}
+        nodes = self._context.vdag.nodes
+        return Checks(fields, [name for name in node.inputs if name in nodes and nodes[name].copied])
+
+    def _violations(self, node: Node, checks: Sequence[Check], pins: Pins) -> Mapping[Check, list[str]]:
+        """The checks that give values, with the first few of them."""
+        if not checks:
+            return {}
+        texts = [self._text(number, check, pins) for number, check in enumerate(checks)]
+        sql = " UNION ALL ".join(texts)
+        if sql not in self._known:
+            found: dict[Check, list[str]] = {}
+            for number, value in self._context.engine.rows(sql):
+                found.setdefault(checks[int(number)], []).append(str(value))
+            self._known[sql] = found
+        return self._known[sql]
+
+    def _text(self, number: int, check: Check, pins: Pins) -> str:
+        rows = render(check.plan, lambda scan: self._context.binding.scan(scan, pins))
+        values = [f"coalesce(CAST({quoted(name)} AS STRING), 'NULL')" for name in names(check.plan.columns)]
+        shown = f"concat_ws(', ', {', '.join(values)})"
+        return f"SELECT * FROM (SELECT {number} AS number, {shown} AS shown FROM ({rows}) LIMIT {SHOWN})"
+
+    def _measured(
+        self, node: Node, constraints: Sequence[Constraint], pins: Pins, deltas: Mapping[str, Delta]
+    ) -> Assumed:
+        """Which parts the changes of referred tables have, and within which bounds keys and foreign keys lie."""
+        keys = [c for c in constraints if isinstance(c, ForeignKey)]
+        questions = {(c.references, c.key, True) for c in keys if c.references in deltas}
+        questions |= {(c.table, c.columns, False) for c in keys if c.table in deltas}
+        parts: dict[str, Parts] = {}
+        bounds: dict[tuple[str, str, Part], Bounds] = {}
+        if not questions:
+            return Assumed()
+        asked = sorted(questions)
+        sql = " UNION ALL ".join(self._sizes(place, node, *question, pins) for place, question in enumerate(asked))
+        for place, new, gone, changed, ends in self._context.engine.rows(sql):
+            table, columns, by_key = asked[int(place)]
+            if by_key:
+                parts[table] = Parts(bool(new), bool(gone), bool(changed))
+            values = iter(ends)
+            for part in _PARTS if by_key else ("rows",):
+                for column in self._columns(node, table, columns):
+                    low, high = next(values), next(values)
+                    if low is not None and column.type in BOUNDED:
+                        bounds[(table, column.name, part)] = (_literal(low, column), _literal(high, column))
+        return Assumed((), parts, bounds)
+
+    def _columns(self, node: Node, table: str, wanted: Sequence[str]) -> list[Column]:
+        fields = {column.name: column for column in node.uses(table)}
+        return [fields[name] for name in wanted]
+
+    def _sizes(self, place: int, node: Node, table: str, columns: tuple[str, ...], by_key: bool, pins: Pins) -> str:
+        fields = tuple(self._columns(node, table, columns))
+        rows = self._context.binding.scan(Scan(Change(table), "", fields), pins)
+        listed = quoted_list(columns)
+        if not by_key:
+            ends = ", ".join(_ends(column, "true") for column in columns)
+            return f"SELECT {place} AS place, 0 AS new, 0 AS gone, 0 AS changed, array({ends}) AS ends FROM ({rows})"
+        tests = [f"__n {sign} 0" for sign in (">", "<", "=")]
+        counts = ", ".join(f"count_if({test}) AS {part}" for test, part in zip(tests, _PARTS, strict=True))
+        ends = ", ".join(_ends(column, test) for test in tests for column in columns)
+        grouped = f"SELECT {listed}, sum({SIGN}) AS __n FROM ({rows}) GROUP BY {listed}"
+        return f"SELECT {place} AS place, {counts}, array({ends}) AS ends FROM ({grouped})"
+
+
+_PARTS: tuple[Part, ...] = ("new", "gone", "changed")
+
+
+def _ends(column: str, test: str) -> str:
+    value = f"CASE WHEN {test} THEN {quoted(column)} END"
+    return f"CAST(min({value}) AS STRING), CAST(max({value}) AS STRING)"
+
+
+def _literal(value: str, column: Column) -> Text:
+    return Text((constant(value, column),))
+
+
+def _violated(constraint: Constraint, what: str) -> RefreshError:
+    source = constraint.table.split(".", 1)[0]
+    return RefreshError(
+        "CONSTRAINT_VIOLATED",
+        f"{constraint} does not hold: {what}; correct the source and refresh, or take the constraint out of "
+        f"sources/{source}.yml.",
+    )

@@ -1,0 +1,203 @@
+"""Under constraints that hold, the delta with fewer terms is the delta; constraints that do not hold are found out.
+
+``STRANDLINE_EXAMPLES`` sets the number of histories for longer campaigns. Costs about 15 seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from strandline.algebra.bag import Row, SignedBag
+from strandline.algebra.checks import Checks
+from strandline.algebra.constraints import AppendOnly, Assumed, Bounds, Constraint, Part, Parts, simplified
+from strandline.algebra.differentiate import differentiate, relied_on
+from strandline.algebra.evaluate import evaluate
+from strandline.algebra.plan import At, Change, Exists, Filter, Join, Operand, OuterJoin, Plan, Scan
+from strandline.algebra.scalar import Call, Col, Lit, equality
+from strandline.algebra.schema import names
+from tests.algebra.referring import FIELDS, FOREIGN_KEYS, KEYS, NOT_NULL, Case, State, cases
+from tests.algebra.replay import computed, refreshed
+from tests.algebra.test_differentiate import shown
+
+EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "1200"))
+
+
+def campaign(examples: int) -> settings:
+    return settings(
+        max_examples=max(1, examples),
+        deadline=None,
+        derandomize="STRANDLINE_EXAMPLES" not in os.environ,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+LINES = Scan(At("lines"), "l", FIELDS["lines"])
+ORDERS = Scan(At("orders"), "o", FIELDS["orders"])
+CUSTOMERS = Scan(At("customers"), "c", FIELDS["customers"])
+BY_ORDER, BY_CUSTOMER = equality("l.o", "o.k"), equality("o.c", "c.k")
+NEW = CHANGED = "(Δorders ⋉ π(σ(γ(Δorders))))"
+KEPT = Parts(new=False, gone=False)
+GROWN = Parts(gone=False, changed=False)
+MATCH = ((Col("l.o"), Col("o.k")),)
+
+
+@pytest.mark.parametrize(
+    ("plan", "parts", "terms"),
+    [
+        (
+            Join((LINES, ORDERS), (BY_ORDER,)),
+            {},
+            [f"(Δlines ⋈ (orders@pre + {NEW}))", f"(lines@post ⋈ {CHANGED})"],
+        ),
+        (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": GROWN}, ["(orders@post ⋈ Δlines)"]),
+        (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": KEPT}, ["(orders@pre ⋈ Δlines)", "(Δorders ⋈ lines@post)"]),
+        (
+            Join((LINES, ORDERS, CUSTOMERS), (BY_ORDER, BY_CUSTOMER)),
+            {"orders": GROWN, "customers": GROWN},
+            ["(Δlines ⋈ orders@post ⋈ customers@post)"],
+        ),
+        # by another column there is no key
+        (
+            Join((LINES, ORDERS), (equality("l.x", "o.k"),)),
+            {"orders": GROWN},
+            ["(Δlines ⋈ orders@post)", "(lines@pre ⋈ Δorders)"],
+        ),
+        (OuterJoin(LINES, ORDERS, MATCH), {"orders": GROWN}, ["(Δlines ⋈ orders@post)", "π(σ(Δlines))"]),
+        (Exists(LINES, ORDERS, MATCH), {}, ["σ(Δlines)"]),
+        (Exists(LINES, ORDERS, MATCH, negated=True), {}, ["σ(Δlines)"]),
+        # what is selected may be missing
+        (
+            Exists(LINES, Filter(ORDERS, Call(">", (Col("o.x"), Lit(0)))), MATCH),
+            {},
+            [
+                "(Δlines ∃ σ(orders@post))",
+                "((lines@pre ⋉ π(σ(Δorders))) ∃ σ(orders@post))",
+                "-((lines@pre ⋉ π(σ(Δorders))) ∃ σ(orders@pre))",
+            ],
+        ),
+    ],
+)
+def test_the_terms_that_are_left(plan: Plan, parts: dict[str, Parts], terms: list[str]) -> None:
+    assumed = Assumed(FOREIGN_KEYS, parts)
+    simple, _ = simplified(plan, assumed)
+    found = differentiate(simple, {"lines", "orders", "customers"}, assumed)
+    assert ["-" * (term.sign < 0) + shown(term.plan) for term in found] == terms
+
+
+def test_no_row_is_left_beside_nulls_where_there_are_none() -> None:
+    assumed = Assumed((*FOREIGN_KEYS, *NOT_NULL), {"orders": GROWN})
+    simple, uses = simplified(OuterJoin(LINES, ORDERS, MATCH), assumed)
+    assert [shown(term.plan) for term in differentiate(simple, {"orders"}, assumed)] == []
+    assert [use.constraint for use in uses] == [FOREIGN_KEYS[1], NOT_NULL[0]]
+
+
+def changes(before: State, after: State) -> dict[str, SignedBag]:
+    found = {name: after[name] - before[name] for name in FIELDS}
+    return {name: delta for name, delta in found.items() if delta}
+
+
+def known(constraints: Iterable[Constraint], delta: State) -> Assumed:
+    """All that can be told of a change: which parts it has, and within which bounds their values lie."""
+    parts: dict[str, Parts] = {}
+    bounds: dict[tuple[str, str, Part], Bounds] = {}
+    for name, rows in delta.items():
+        _bound(bounds, name, "rows", list(rows))
+        if name in KEYS:
+            numbers = SignedBag((row[: KEYS[name]], count) for row, count in rows.items())
+            of: dict[Part, list[Row]] = {"new": [], "gone": [], "changed": []}
+            for row in rows:
+                number = numbers.get(row[: KEYS[name]], 0)
+                of["changed" if not number else "new" if number > 0 else "gone"].append(row)
+            parts[name] = Parts(bool(of["new"]), bool(of["gone"]), bool(of["changed"]))
+            for part, found in of.items():
+                _bound(bounds, name, part, found)
+    return Assumed(tuple(constraints), parts, bounds)
+
+
+def _bound(bounds: dict[tuple[str, str, Part], Bounds], name: str, part: Part, rows: list[Row]) -> None:
+    for place, column in enumerate(names(FIELDS[name])):
+        values = [row[place] for row in rows if row[place] is not None]
+        if values:
+            bounds[(name, column, part)] = (Lit(min(values)), Lit(max(values)))
+
+
+@pytest.mark.parametrize("told", ["nothing", "everything"])
+@campaign(EXAMPLES)
+@given(case=cases())
+def test_a_view_is_what_recomputation_gives_with_and_without_constraints(told: str, case: Case) -> None:
+    constraints: tuple[Constraint, ...] = (*FOREIGN_KEYS, *case.not_null)
+    contents = computed([case.block], case.states[0])
+    for before, after in zip(case.states, case.states[1:], strict=False):
+        delta = changes(before, after)
+        assumed = known(constraints, delta) if told == "everything" else Assumed(constraints)
+        plain = refreshed([case.block], contents, delta)
+        done = refreshed([case.block], contents, delta, assumed=assumed)
+        contents = computed([case.block], after)
+        assert done.after.stored == plain.after.stored == contents.stored
+
+
+@campaign(EXAMPLES)
+@given(case=cases(keeping=False))
+def test_changes_that_break_a_constraint_are_found_or_do_no_harm(case: Case) -> None:
+    before, after = case.states[-2:]
+    delta = changes(before, after)
+    assumed = known((*FOREIGN_KEYS, *case.not_null), delta)
+    relied = tuple(use.constraint for use in relied_on(case.block.body, assumed))
+    broken = found(relied, before, after, delta, assumed)
+    assert broken == {c for c in relied if in_state(c, after)}
+    holding = Assumed(tuple(c for c in relied if c not in broken), assumed.parts, assumed.bounds)
+    contents = computed([case.block], before)
+    done = refreshed([case.block], contents, delta, assumed=holding)
+    assert done.after.stored == computed([case.block], after).stored
+
+
+def found(
+    constraints: Iterable[Constraint], before: State, after: State, delta: State, assumed: Assumed
+) -> set[Constraint]:
+    """What the checks of a change say is broken."""
+
+    def rows(operand: Operand) -> SignedBag:
+        match operand:
+            case Change(relation):
+                return delta[relation]
+            case At(relation, "pre"):
+                return before[relation]
+            case At(relation, _):
+                return after[relation]
+        raise AssertionError(operand)
+
+    checks = [c for each in constraints for c in Checks(FIELDS).after(each, delta.keys(), assumed)]
+    return {check.constraint for check in checks if evaluate(check.plan, rows)}
+
+
+def in_state(constraint: Constraint, state: State) -> bool:
+    """Whether a constraint is broken in a state."""
+
+    def rows(operand: Operand) -> SignedBag:
+        assert isinstance(operand, At)
+        return state[operand.relation]
+
+    return any(evaluate(check.plan, rows) for check in Checks(FIELDS).whole(constraint, "current"))
+
+
+@campaign(EXAMPLES // 3)
+@given(case=cases())
+def test_tables_that_only_grow_need_no_look_at_what_refers_to_them(case: Case) -> None:
+    before, after = case.states[:2]
+    grown = {name: before[name] + (after[name] - before[name]).inserted for name in FIELDS}
+    grown = {name: grown[name] if not _twice(name, grown[name]) else before[name] for name in FIELDS}
+    delta = changes(before, grown)
+    if any(in_state(key, grown) for key in FOREIGN_KEYS):
+        return
+    assumed = Assumed((*FOREIGN_KEYS, *map(AppendOnly, KEYS)))
+    done = refreshed([case.block], computed([case.block], before), delta, assumed=assumed)
+    assert done.after.stored == computed([case.block], grown).stored
+
+
+def _twice(name: str, rows: SignedBag) -> bool:
+    keys = [row[: KEYS.get(name, 0)] for row in rows.rows()]
+    return name in KEYS and len(keys) != len(set(keys))
