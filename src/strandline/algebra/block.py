@@ -8,7 +8,7 @@ visible ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -139,14 +139,16 @@ def delta_of(
     insert_only: bool,
     stored_keys: Scan | None = None,
     method: Method = "explicit",
+    order: Sequence[str] = (),
 ) -> BlockDelta | None:
     """The delta of the stored rows of *block*, or None if none of its inputs is in *changed*.
 
     *insert_only* says that the changes contain no deletions. Where groups or sections are computed anew, their keys are
     read twice; *stored_keys* scans them if they were stored. A *method* that the aggregates do not allow gives way to
     the one that they do. A counted block's delta is that of its body: counts follow when it is installed.
+    In joins inputs are taken to change in *order*: any is right, and it says which are read before the change.
     """
-    terms = differentiate(block.body, changed)
+    terms = differentiate(block.body, changed, order)
     body = as_plan(terms)
     if body is None:
         return None

@@ -5,7 +5,7 @@ One module per operator, each with the rule and the name of its strategy.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from strandline.algebra.differentiate import exists as _exists
 from strandline.algebra.differentiate import filter as _filter
@@ -59,34 +59,38 @@ def monotone(plan: Plan) -> bool:
     return all(monotone(child) for child in children(plan))
 
 
-def differentiate(plan: Plan, changed: Collection[str]) -> Sum:
-    """The delta of the body of a block over the interval (pre, post].
+def differentiate(plan: Plan, changed: Collection[str], order: Sequence[str] = ()) -> Sum:
+    """The delta of the body of a block over the interval (pre, post]; in joins, relations change in *order*.
 
     Grouping on top of a block is differentiated there (:mod:`strandline.algebra.block`).
     """
+
+    def below(child: Plan) -> Sum:
+        return differentiate(child, changed, order)
+
     match plan:
         case Scan():
             return _scan.delta(plan, changed)
         case Values():
             return ()
         case Filter():
-            return _filter.delta(plan, differentiate(plan.input, changed))
+            return _filter.delta(plan, below(plan.input))
         case Project():
-            return _project.delta(plan, differentiate(plan.input, changed))
+            return _project.delta(plan, below(plan.input))
         case UnionAll():
-            return _union_all.delta(plan, tuple(differentiate(child, changed) for child in plan.inputs))
+            return _union_all.delta(plan, tuple(below(child) for child in plan.inputs))
         case Join():
-            return _join.delta(plan, tuple(differentiate(child, changed) for child in plan.inputs), changed)
+            return _join.delta(plan, tuple(below(child) for child in plan.inputs), changed, order)
         case Exists():
-            left, right = differentiate(plan.left, changed), differentiate(plan.right, changed)
+            left, right = below(plan.left), below(plan.right)
             return _exists.delta(plan, left, right, changed)
         case OuterJoin():
-            return differentiate(_outer_join.parts(plan), changed)
+            return below(_outer_join.parts(plan))
         case Window():
-            return _window.delta(plan, differentiate(plan.input, changed), changed)
+            return _window.delta(plan, below(plan.input), changed)
         case GroupBy():
-            return _groups.delta(plan, differentiate(plan.input, changed), changed)
+            return _groups.delta(plan, below(plan.input), changed)
         case Repeat() | Generate():
-            return _repeat.delta(plan, differentiate(plan.input, changed))
+            return _repeat.delta(plan, below(plan.input))
         case _:
             raise TypeError(f"{type(plan).__name__} does not stand in the body of a block")
