@@ -196,7 +196,8 @@ ORDERS: list[tuple[Plan, str, list[str]]] = [
         "SRT",
         ["(ΔR ⋈ S@post ⋈ T@pre)", "(R@pre ⋈ ΔS ⋈ T@pre)", "(R@post ⋈ S@post ⋈ ΔT)"],
     ),
-    (Join((R, scan("R", "q"), S), ()), "RS", ["(ΔR ⋈ R@post ⋈ S@pre)", "(R@pre ⋈ ΔR ⋈ S@pre)", "(R@post ⋈ R@post ⋈ ΔS)"]),
+    (Join((R, scan("R", "q"), S), ()), "RS",
+     ["(ΔR ⋈ R@post ⋈ S@pre)", "(R@pre ⋈ ΔR ⋈ S@pre)", "(R@post ⋈ R@post ⋈ ΔS)"]),
     (
         Join((Join((R, S), ()), T), ()),
         "TRS",

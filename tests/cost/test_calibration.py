@@ -26,7 +26,8 @@ def history(costs: LinearCosts, steps: int, seed: int = 1, noise: float = 0.1) -
     for _ in range(steps):
         rows = int(10 ** random.uniform(3, 6.5))
         work = Work(
-            rows // 1_000, random.randint(1, 8), rows, rows // random.choice([1, 10, 1_000]), rows * random.randint(0, 4),
+            rows // 1_000, random.randint(1, 8), rows, rows // random.choice([1, 10, 1_000]),
+            rows * random.randint(0, 4),
             partials=random.choice([0, 3]), install=random.choice(["append", "overwrite", "merge"]),
         )  # fmt: skip
         charged = random.choice([computed, installed, recomputed])(work)

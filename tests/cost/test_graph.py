@@ -147,6 +147,4 @@ def test_calibrated_costs_recompute_a_node_only_where_that_is_clearly_cheaper() 
     for term, chosen in ((0.15, set()), (0.5, set()), (1.5, {"v"})):
         dear = replace(FIXED, term=term)
         assert weigh([node("v", few_terms)], Prices(dear, FIXED)).recomputed == chosen, term
-    assert weigh([node("v", few_terms)], Prices(replace(FIXED, term=0.5), replace(FIXED, term=0.5))).recomputed == {
-        "v"
-    }
+    assert weigh([node("v", few_terms)], Prices(replace(FIXED, term=0.5), replace(FIXED, term=0.5))).recomputed == {"v"}

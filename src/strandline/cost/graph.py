@@ -1,8 +1,8 @@
 """Which nodes of a view DAG to recompute, weighed for the graph as a whole.
 
-What is cheapest for a node alone need not be so for those above it. A recomputed node has no delta: if a node above takes
-in changes, the versions of its table have to be compared, and where computing anew does not give the same rows exactly,
-what differs may be the whole table. If all nodes above are recomputed too, nothing is compared.
+What is cheapest for a node alone need not be so for those above it. A recomputed node has no delta: if a node above
+takes in changes, the versions of its table have to be compared, and where computing anew does not give the same rows
+exactly, what differs may be the whole table. If all nodes above are recomputed too, nothing is compared.
 
 Nodes that read each other, directly or not, are decided together: by trying all combinations while they are few, else
 from the best choice of each by steps that each lower the total.
@@ -48,10 +48,10 @@ class Candidate:
 class Weighed:
     """The nodes to recompute, and what the whole then costs beside the best choice of each node on its own."""
 
-    recomputed: frozenset[str]
-    total: float
-    alone: frozenset[str]
-    total_alone: float
+    recomputed: frozenset[str] = frozenset()
+    total: float = 0.0
+    alone: frozenset[str] = frozenset()
+    total_alone: float = 0.0
 
 
 def weigh(candidates: Sequence[Candidate], prices: Prices) -> Weighed:

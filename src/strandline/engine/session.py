@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import psutil
@@ -29,6 +30,7 @@ from strandline.engine.little import (
     write_files,
     write_table,
 )
+from strandline.engine.metrics import Metrics, read_metrics
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 WriteMode: TypeAlias = Literal["append", "overwrite", "error"]
 
 _TAG = "strandline"
+_STEPS = count(1)
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -58,11 +61,13 @@ _DEFAULTS = {
     "spark.scheduler.mode": "FAIR",
 }
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
+    _PARTITIONS: "2",
 }
 """For steps over little data, where compiling costs more than it saves."""
 
@@ -93,6 +98,7 @@ class Engine:
         self._worker: SparkSession | None = None
         self._scratch: str | None = None
         self._thread = _Thread()
+        self._fresh = True
         self._spare: list[SparkSession] = []
         self._lent: list[SparkSession] = []
         self.storage_options = dict(storage_options or {})
@@ -270,8 +276,11 @@ class Engine:
                 self.worker.conf.unset(name)
 
     @contextlib.contextmanager
-    def step(self, view: str, step: str, *, small: bool) -> Iterator[None]:
+    def step(self, view: str, step: str, *, small: bool, partitions: int | None = None) -> Iterator[Metrics]:
         """Within, jobs are tagged with view and step; with little to do they run interpreted and without ceremony.
+
+        *partitions* is into how many parts rows are shuffled, if the settings of the warehouse do not say.
+        What is yielded is filled in at the end.
 
         Constraints are not propagated: Spark's planner would derive a number of them that is exponential in the number
         of aggregates of a merged summary delta.
@@ -286,20 +295,26 @@ class Engine:
         self._set(_OLD_VERSIONS, "false")
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
-        worker.addTag(tag)
-        worker.addTag(_TAG)
+        if partitions is not None and not small and _PARTITIONS not in self._settings:
+            self._set(_PARTITIONS, str(partitions))
+        own = f"{_TAG}-{next(_STEPS)}"
+        for each in (tag, _TAG, own):
+            worker.addTag(each)
         reads = PinnedReads if small else DifferingReads
         before = self._thread.reads, self._thread.small
         self._thread.reads = opened = reads(worker, self.storage_options)
         self._thread.small = small
         try:
+            metrics = Metrics(first=self._fresh)
             with quiet():
-                yield
+                yield metrics
+            self._fresh = False
+            read_metrics(worker, own, metrics)
         finally:
             opened.close()
             self._thread.reads, self._thread.small = before
-            worker.removeTag(tag)
-            worker.removeTag(_TAG)
+            for each in (tag, _TAG, own):
+                worker.removeTag(each)
 
     def interrupt(self) -> None:
         """End what steps of an earlier refresh still have running in this session."""
@@ -320,6 +335,7 @@ class Engine:
                 self._own.stop()
         finally:
             self._own = self._worker = None
+            self._fresh = True
             self._spare.clear()
             if self._scratch is not None:
                 shutil.rmtree(self._scratch, ignore_errors=True)
@@ -389,7 +405,7 @@ _COMPILED = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.shuffle.partitions": "8",
+    _PARTITIONS: "8",
 }
 
 

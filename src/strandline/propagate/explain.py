@@ -43,7 +43,9 @@ def _sql(context: Context, plan: RefreshPlan, node_plan: NodePlan) -> str:
             case _:
                 return f"SELECT {shown} FROM {quoted(str(scan.operand))}"
 
-    delta = delta_of(node.block, node_plan.changed, insert_only=node_plan.insert_only, method=node_plan.method)
+    delta = delta_of(
+        node.block, node_plan.changed, insert_only=node_plan.insert_only, method=node_plan.method, order=node_plan.order
+    )
     if node_plan.strategy == "full" or delta is None:
         return render(node.block.contents, bind)
     return render(delta.plan, bind)

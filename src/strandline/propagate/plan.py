@@ -153,7 +153,7 @@ class RefreshPlan:
             lines.append("nothing to do: no input has changed")
         if self.empty:
             return "\n".join(lines)
-        lines += ["", f"steps (costs: {self.costs}):"]
+        lines += ["", f"costs: {self.costs}", "", "steps:"]
         lines += [f"  {place + 1}. {_step(step)}" for place, step in enumerate(self.steps)]
         for name, text in self.sql.items():
             lines += ["", f"-- {name}", text]

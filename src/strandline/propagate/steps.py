@@ -154,7 +154,7 @@ class Steps:
         bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {"keys": f"{path}-keys"})
         matter = relevant(self._context.engine, self._context.binding, bound, deltas)
         changed = matter.changed
-        delta = delta_of(node.block, changed, insert_only=plan.insert_only, method=plan.method)
+        delta = delta_of(node.block, changed, insert_only=plan.insert_only, method=plan.method, order=plan.order)
         read = {"rows_in": rows_in, "irrelevant": matter.dropped}
         nothing = {"path": "", "inserted": 0, "deleted": 0, **read}
         if delta is None:
@@ -167,7 +167,14 @@ class Steps:
             if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
                 return nothing
             stored = Scan(Bag("keys"), "", columns)
-            delta = delta_of(node.block, changed, insert_only=plan.insert_only, stored_keys=stored, method=plan.method)
+            delta = delta_of(
+                node.block,
+                changed,
+                insert_only=plan.insert_only,
+                stored_keys=stored,
+                method=plan.method,
+                order=plan.order,
+            )
             assert delta is not None
         summed = delta.form == "summary"
         sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=not summed)
