@@ -33,19 +33,29 @@ class Metrics:
     bytes_written: int | None = None
 
 
-def read_metrics(session: SparkSession, tag: str, into: Metrics) -> None:
-    """What was counted of the jobs with a *tag*, once they are over."""
+def jobs_of(session: SparkSession) -> frozenset[int]:
+    """The jobs that a session has run so far; none where the engine does not tell."""
     java: Any = getattr(session, "_jsparkSession", None)
-    if java is not None:
-        with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
-            into.jobs, into.rows_read, into.bytes_read, into.shuffle_bytes, into.bytes_written = _counted(java, tag)
+    with contextlib.suppress(Exception):
+        return _jobs(java)
+    return frozenset()
 
 
-def _counted(java: Any, tag: str) -> tuple[int, int, int, int, int]:
-    context = java.sparkContext()
-    context.listenerBus().waitUntilEmpty(_PATIENCE)
-    store, tracker = context.statusStore(), context.statusTracker()
-    jobs = list(tracker.getJobIdsForTag(tag))
+def read_metrics(session: SparkSession, earlier: frozenset[int], into: Metrics) -> None:
+    """What was counted of the jobs of *session* since *earlier*: of one step, which has the session alone."""
+    java: Any = getattr(session, "_jsparkSession", None)
+    with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
+        java.sparkContext().listenerBus().waitUntilEmpty(_PATIENCE)
+        found = _counted(java.sparkContext().statusStore(), _jobs(java) - earlier)
+        into.jobs, into.rows_read, into.bytes_read, into.shuffle_bytes, into.bytes_written = found
+
+
+def _jobs(java: Any) -> frozenset[int]:
+    # All jobs of a session have this tag.
+    return frozenset(java.sparkContext().statusTracker().getJobIdsForTag(f"spark-session-{java.sessionUUID()}"))
+
+
+def _counted(store: Any, jobs: frozenset[int]) -> tuple[int, int, int, int, int]:
     stages = {stage for job in jobs for stage in _numbers(store.job(job).stageIds().mkString(","))}
     found = [store.lastStageAttempt(stage) for stage in sorted(stages)]
     return (

@@ -11,7 +11,6 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import psutil
@@ -30,7 +29,7 @@ from strandline.engine.little import (
     write_files,
     write_table,
 )
-from strandline.engine.metrics import Metrics, read_metrics
+from strandline.engine.metrics import Metrics, jobs_of, read_metrics
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 WriteMode: TypeAlias = Literal["append", "overwrite", "error"]
 
 _TAG = "strandline"
-_STEPS = count(1)
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -297,9 +295,9 @@ class Engine:
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         if partitions is not None and not small and _PARTITIONS not in self._settings:
             self._set(_PARTITIONS, str(partitions))
-        own = f"{_TAG}-{next(_STEPS)}"
-        for each in (tag, _TAG, own):
-            worker.addTag(each)
+        worker.addTag(tag)
+        worker.addTag(_TAG)
+        earlier = jobs_of(worker)
         reads = PinnedReads if small else DifferingReads
         before = self._thread.reads, self._thread.small
         self._thread.reads = opened = reads(worker, self.storage_options)
@@ -309,12 +307,12 @@ class Engine:
             with quiet():
                 yield metrics
             self._fresh = False
-            read_metrics(worker, own, metrics)
+            read_metrics(worker, earlier, metrics)
         finally:
             opened.close()
             self._thread.reads, self._thread.small = before
-            for each in (tag, _TAG, own):
-                worker.removeTag(each)
+            worker.removeTag(tag)
+            worker.removeTag(_TAG)
 
     def interrupt(self) -> None:
         """End what steps of an earlier refresh still have running in this session."""
