@@ -114,6 +114,11 @@ class RefreshPlan:
         """Whether there is nothing to do."""
         return not self.steps
 
+    @property
+    def predicted(self) -> float:
+        """The seconds that all steps should take one after another, as far as is known."""
+        return sum(step.predicted or 0.0 for step in self.steps)
+
     def node(self, name: str) -> NodePlan:
         """The plan of one node."""
         return next(n for n in self.nodes if n.name == name)
@@ -129,6 +134,7 @@ class RefreshPlan:
             "sql": dict(self.sql),
             "pending": list(self.pending),
             "costs": self.costs,
+            "predicted": self.predicted,
         }
 
     @classmethod
