@@ -133,9 +133,9 @@ def compared(table_rows: int, delta_rows: int) -> Charges:
     return Charges({"job": 1, "row_processed": 2 * table_rows, "row_written": delta_rows})
 
 
-def ingested(delta_rows: int) -> Charges:
-    """The delta of a leaf is read and stored."""
-    return Charges({"job": 1, "row_processed": delta_rows, "row_written": delta_rows})
+def ingested(delta_rows: int, rewritten_rows: int = 0) -> Charges:
+    """The delta of a leaf is read and stored; where files were rewritten, their rows are compared for it."""
+    return Charges({"job": 1, "row_processed": delta_rows + 2 * rewritten_rows, "row_written": delta_rows})
 
 
 def _looked_up(work: Work) -> defaultdict[Constant, float]:

@@ -59,7 +59,7 @@ class LinearCosts:
     commit: float = 0.15
     merge: float = 1.5
     """However little it changes: looking up its bounds, finding the files to change, and writing are jobs each."""
-    compiling: float = 0.5
+    compiling: float = 2.0
     """More for a statement that is compiled, and reads and writes its tables through Spark."""
     row_scanned: float = 0.4e-6
     row_processed: float = 1e-6

@@ -1,7 +1,9 @@
-"""What the engine counted of a step: jobs, rows and bytes read after skipping, bytes shuffled and written.
+"""What the engine counted of a step: jobs, rows read after skipping, bytes shuffled and written.
 
 Classic Spark keeps these numbers for its own user interface, whether that is shown or not. A Spark Connect server does
-not hand them out; then nothing is known.
+not hand them out; then nothing is known. Neither is it of a step that commits to a Delta table through Spark: a part of
+what that runs is not counted with the session. Bytes read are not told at all, because Spark misses those that it reads
+ahead.
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ class Metrics:
     """Whether the engine was fresh: its first step takes longer than others."""
     jobs: int | None = None
     rows_read: int | None = None
-    bytes_read: int | None = None
     shuffle_bytes: int | None = None
     bytes_written: int | None = None
 
@@ -47,7 +48,7 @@ def read_metrics(session: SparkSession, earlier: frozenset[int], into: Metrics) 
     with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
         java.sparkContext().listenerBus().waitUntilEmpty(_PATIENCE)
         found = _counted(java.sparkContext().statusStore(), _jobs(java) - earlier)
-        into.jobs, into.rows_read, into.bytes_read, into.shuffle_bytes, into.bytes_written = found
+        into.jobs, into.rows_read, into.shuffle_bytes, into.bytes_written = found
 
 
 def _jobs(java: Any) -> frozenset[int]:
@@ -55,13 +56,12 @@ def _jobs(java: Any) -> frozenset[int]:
     return frozenset(java.sparkContext().statusTracker().getJobIdsForTag(f"spark-session-{java.sessionUUID()}"))
 
 
-def _counted(store: Any, jobs: frozenset[int]) -> tuple[int, int, int, int, int]:
+def _counted(store: Any, jobs: frozenset[int]) -> tuple[int, int, int, int]:
     stages = {stage for job in jobs for stage in _numbers(store.job(job).stageIds().mkString(","))}
     found = [store.lastStageAttempt(stage) for stage in sorted(stages)]
     return (
         len(jobs),
         sum(stage.inputRecords() for stage in found),
-        sum(stage.inputBytes() for stage in found),
         sum(stage.shuffleWriteBytes() for stage in found),
         sum(stage.outputBytes() for stage in found),
     )

@@ -76,6 +76,8 @@ class _Thread(threading.local):
     session: SparkSession | None = None
     reads: DifferingReads | None = None
     small: bool = False
+    commits: bool = False
+    """Whether the step has committed to a Delta table through Spark."""
 
 
 class Engine:
@@ -225,6 +227,7 @@ class Engine:
         if self.small and writable(path, options) and (rows := collected(frame)) is not None:
             write_table(rows, path, mode, properties or {}, step_id, options)
             return
+        self._thread.commits = True
         writer = frame.write.format("delta").mode(mode).options(**properties or {})
         writer.option("userMetadata", step_id).save(path)
 
@@ -254,6 +257,7 @@ class Engine:
     @contextlib.contextmanager
     def committing(self, step_id: str) -> Iterator[None]:
         """Within, commits of SQL statements carry *step_id*, where the engine can do that."""
+        self._thread.commits = True
         if not self.capabilities.commit_metadata:
             yield
             return
@@ -301,13 +305,14 @@ class Engine:
         reads = PinnedReads if small else DifferingReads
         before = self._thread.reads, self._thread.small
         self._thread.reads = opened = reads(worker, self.storage_options)
-        self._thread.small = small
+        self._thread.small, self._thread.commits = small, False
         try:
             metrics = Metrics(first=self._fresh)
             with quiet():
                 yield metrics
             self._fresh = False
-            read_metrics(worker, earlier, metrics)
+            if not self._thread.commits:
+                read_metrics(worker, earlier, metrics)
         finally:
             opened.close()
             self._thread.reads, self._thread.small = before

@@ -558,8 +558,10 @@ class Planner:
     def _ingest_step(self, name: str, leaf: _Leaf, after: Position) -> Step:
         peek = self._peek(name, leaf, after)
         rows = UNKNOWN_ROWS if peek.rows is None else peek.rows
-        # What was rewritten is read as it was and as it is.
-        return self._step("ingest", name, charges.ingested(rows), 2 * peek.bytes, after=after, upto=leaf.position)
+        # What was rewritten is read as it was and as it is, unless there is a change feed.
+        share = 0.0 if peek.insert_only else min(peek.bytes / max(leaf.bytes, 1), 1.0)
+        charged = charges.ingested(rows, int(share * (leaf.rows or 0)))
+        return self._step("ingest", name, charged, 2 * peek.bytes, after=after, upto=leaf.position)
 
     def _change_steps(self, node: Node, plan: NodePlan) -> list[Step]:
         """The delta of a node, and its install."""
