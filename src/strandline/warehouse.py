@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from strandline.catalog import Catalog, HistoryEntry, Lease, StateEntry, StateRecord
+from strandline.cost.calibration import SETTING, Prices, prices
 from strandline.cost.model import FIXED
 from strandline.define.anew import replace_lost_tables, with_blocks
 from strandline.define.explain import explained
@@ -41,6 +42,7 @@ from strandline.propagate.explain import plan_sql
 from strandline.propagate.exported import ExportedViews
 from strandline.propagate.groups import whole_groups
 from strandline.propagate.leaves import Advanced, advance, looked_at
+from strandline.propagate.measured import calibrate
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
@@ -485,7 +487,9 @@ class Warehouse:
         """Where each view and source stands."""
         plan = self._planner(looked_at(self._context(), self.views())).plan(self.views())
         options = self._engine.storage_options
-        return status(self._catalog, self._vdag(), self._sources, plan, self._pending_lines(), options)
+        return status(
+            self._catalog, self._vdag(), self._sources, plan, self._pending_lines(), options, self._prices().to_dict()
+        )
 
     def behind(self, *names: str) -> Behind:
         """What views do not show yet of their sources, and since when. It only looks, and waits for no source."""
@@ -611,7 +615,9 @@ class Warehouse:
         return Vdag(node_of(record, self._project.warehouse_root) for record in self._catalog.views.all())
 
     def _definitions(self) -> Definitions:
-        return Definitions(self._catalog, self._engine, self._sources, FIXED, self._project.warehouse_root)
+        return Definitions(
+            self._catalog, self._engine, self._sources, self._prices().costs, self._project.warehouse_root
+        )
 
     def _pending(self) -> list[PendingView]:
         return pending_views(self._project, self._catalog)
@@ -624,8 +630,11 @@ class Warehouse:
     def _planner(self, found: Advanced | None = None, *, captures: bool = False) -> Planner:
         """A planner; *found* is what the first phase of a refresh found or did."""
         leaves = found or Advanced()
-        known = (self._catalog, self._engine, self._vdag(), self._sources, FIXED)
+        known = (self._catalog, self._engine, self._vdag(), self._sources, self._prices())
         return Planner(*known, leaves.copies, leaves.bases, groups=self._groups(), captures=captures)
+
+    def _prices(self) -> Prices:
+        return prices(self._catalog.settings.get(SETTING), FIXED)
 
     def _verify_by_asking(self, name: str) -> Verification:
         folder = self._scratch_folder("verify")
@@ -703,7 +712,9 @@ class Warehouse:
         layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id, options)
         steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
         self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
-        return replace(execute(self._context(), plan, lease, watcher), resumed=resumed.id if resumed else None)
+        done = execute(self._context(), plan, lease, watcher)
+        calibrate(self._catalog, FIXED)
+        return replace(done, resumed=resumed.id if resumed else None)
 
     def _note_processes(self) -> None:
         """Start Spark, and note its processes for whoever must fence them off after a crash."""

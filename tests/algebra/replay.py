@@ -82,8 +82,12 @@ def refreshed(
     changes: Mapping[str, SignedBag],
     method: Method = "explicit",
     assumed: Assumed = NOTHING,
+    order: Sequence[str] = (),
 ) -> Refresh:
-    """*before* after *changes* of the leaves, block by block, each from the deltas of those below it."""
+    """*before* after *changes* of the leaves, block by block, each from the deltas of those below it.
+
+    *order* is the one in which the inputs of a join are taken to change.
+    """
     visible, stored = dict(before.visible), dict(before.stored)
     deltas = dict(changes)
     stored_deltas: dict[str, SignedBag] = {}
@@ -106,7 +110,8 @@ def refreshed(
     for block in blocks:
         inputs = [deltas[name] for name in block.inputs if name in deltas]
         insert_only = not any(delta.deleted for delta in inputs)
-        plan = delta_of(block, deltas.keys(), insert_only=insert_only, method=method, assumed=assumed)
+        known = {"insert_only": insert_only, "method": method, "assumed": assumed, "order": order}
+        plan = delta_of(block, deltas.keys(), **known)  # type: ignore[arg-type]
         if plan is None:
             continue
         delta = evaluate(plan.plan, operand_rows)

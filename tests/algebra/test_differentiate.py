@@ -188,6 +188,33 @@ def test_a_join_keeps_its_conditions_in_every_term() -> None:
         assert term.plan.conditions == CHAIN
 
 
+ORDERS: list[tuple[Plan, str, list[str]]] = [
+    # what is first in the order is read after the change by the terms of the others
+    (Join((R, S), ()), "RS", ["(ΔR ⋈ S@pre)", "(R@post ⋈ ΔS)"]),
+    (
+        Join((R, S, T), CHAIN),
+        "SRT",
+        ["(ΔR ⋈ S@post ⋈ T@pre)", "(R@pre ⋈ ΔS ⋈ T@pre)", "(R@post ⋈ S@post ⋈ ΔT)"],
+    ),
+    (Join((R, scan("R", "q"), S), ()), "RS",
+     ["(ΔR ⋈ R@post ⋈ S@pre)", "(R@pre ⋈ ΔR ⋈ S@pre)", "(R@post ⋈ R@post ⋈ ΔS)"]),
+    (
+        Join((Join((R, S), ()), T), ()),
+        "TRS",
+        ["((ΔR ⋈ S@pre) ⋈ T@post)", "((R@post ⋈ ΔS) ⋈ T@post)", "((R@pre ⋈ S@pre) ⋈ ΔT)"],
+    ),
+    # below an outer join it is the order of its inner part
+    (OuterJoin(R, S, MATCH), "RS", ["(ΔR ⋈ S@pre)", "(R@post ⋈ ΔS)", "π((ΔR ▷ S@post))",
+     "π(((R@pre ⋉ π(ΔS)) ▷ S@post))", "-π(((R@pre ⋉ π(ΔS)) ▷ S@pre))"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("plan", "order", "terms"), ORDERS)
+def test_the_terms_of_a_join_follow_the_order_of_changes(plan: Plan, order: str, terms: list[str]) -> None:
+    found = differentiate(plan, set(order), order=order)
+    assert [("-" if term.sign < 0 else "") + shown(term.plan) for term in found] == terms
+
+
 def test_an_operator_that_only_deltas_use_has_no_terms() -> None:
     with pytest.raises(TypeError, match="SemiJoin does not stand in the body of a block"):
         differentiate(SemiJoin(R, (Col("r.a"),), S), {"R"})

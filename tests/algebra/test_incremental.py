@@ -9,6 +9,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from strandline.algebra.block import Block, Method
 from strandline.algebra.representation import counted, may_count
@@ -70,6 +71,18 @@ def test_every_method_for_aggregates_gives_what_recomputation_gives(method: Meth
         contents = done.after
         leaves.update({name: leaves[name] + delta for name, delta in step.items()})
         assert contents == computed(history.blocks, leaves)
+
+
+@campaign(EXAMPLES // 3)
+@given(histories(), st.data())
+def test_the_inputs_of_a_join_may_be_taken_to_change_in_any_order(history: History, data: st.DataObject) -> None:
+    names = sorted({name for block in history.blocks for name in block.inputs})
+    contents = computed(history.blocks, history.start)
+    for step in history.steps:
+        order = data.draw(st.permutations(names))[: data.draw(st.integers(0, len(names)))]
+        usual = refreshed(history.blocks, contents, step)
+        assert refreshed(history.blocks, contents, step, order=order).after == usual.after
+        contents = usual.after
 
 
 @campaign(EXAMPLES // 3)

@@ -68,6 +68,18 @@ def test_ids_of_refreshes_and_steps_are_used_once(catalog: Catalog, lease: Lease
     assert catalog.refreshes.get("r2") is None
 
 
+def test_what_steps_gave_and_took_is_told_newest_first(catalog: Catalog, lease: Lease) -> None:
+    for refresh in ("r1", "r2"):
+        begin(catalog, lease, refresh)
+        for number in (1, 2):
+            catalog.refreshes.step_started(f"{refresh}/{number}", lease)
+        catalog.refreshes.step_done(f"{refresh}/1", {"rows": refresh}, 0.5, lease)
+        catalog.refreshes.step_failed(f"{refresh}/2", "gone", lease)
+        catalog.refreshes.finish(refresh, lease)
+    assert catalog.refreshes.measured(10) == (({"rows": "r2"}, 0.5), ({"rows": "r1"}, 0.5))
+    assert catalog.refreshes.measured(1) == (({"rows": "r2"}, 0.5),)
+
+
 def test_a_finished_step_and_its_version_are_recorded_together(catalog: Catalog, lease: Lease, clock: SetClock) -> None:
     begin(catalog, lease)
     catalog.refreshes.step_started("r1/1", lease)

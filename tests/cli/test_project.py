@@ -54,7 +54,9 @@ def test_from_view_files_to_verified_views(shop: Path, context: Context, invoke:
         "revenue": "incremental", "large": "incremental"
     }  # fmt: skip
     assert "revenue" in invoke("plan", project=shop, context=context).stdout
-    assert "steps:" in invoke("explain", "large", project=shop, context=context).stdout
+    explained = invoke("explain", "large", project=shop, context=context).stdout
+    assert "steps:" in explained
+    assert "costs: fixed" in explained
 
     report = parsed(invoke("refresh", "--json", project=shop, context=context))
     assert (report["state"], report["ok"]) == (2, True)
@@ -76,7 +78,11 @@ def test_from_view_files_to_verified_views(shop: Path, context: Context, invoke:
         (2, "compute", "incremental"),
         (1, "recompute", "full"),
     ]
-    assert "FIRST_FILL" in invoke("history", "revenue", project=shop, context=context).stdout
+    assert all(step["predicted"] > 0 and step["mode"] == "interpreted" for step in steps)
+    assert steps[1]["measured"]["jobs"] > 0
+    history = invoke("history", "revenue", project=shop, context=context).stdout
+    assert "FIRST_FILL" in history
+    assert "predicted  seconds" in history
 
     idle = without_java("--project", shop, "refresh", "--json")
     assert (idle.returncode, idle.stderr) == (0, "")

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from strandline.cost.model import FIXED, Work, worth_recomputing
+from strandline.cost.charges import Work
+from strandline.cost.model import FIXED, handicapped
 from strandline.define.storing import CLEARLY
 
 MANY_GROUPS = Work(delta_rows=60_000, terms=1, input_rows=6_000_000, table_rows=1_500_000, partials=4)
@@ -22,15 +23,15 @@ def test_a_small_table_is_overwritten_rather_than_merged() -> None:
 
 
 def test_recomputing_must_save_a_part_and_some_time() -> None:
-    assert worth_recomputing(MANY_GROUPS, 3.0, 4.0)
-    assert not worth_recomputing(MANY_GROUPS, 3.5, 4.0)
-    assert not worth_recomputing(MANY_GROUPS, 0.1, 0.5)
+    assert handicapped(MANY_GROUPS, 3.0) < 4.0
+    assert not handicapped(MANY_GROUPS, 3.5) < 4.0
+    assert not handicapped(MANY_GROUPS, 0.1) < 0.5
 
 
 @pytest.mark.parametrize("rows", [1_000, 100_000])
 def test_changes_of_little_data_are_applied(rows: int) -> None:
     work = Work(rows // 1_000, 9, rows, rows, looked_up_rows=rows, install="overwrite")
-    assert not worth_recomputing(work, FIXED.full(work), FIXED.incremental(work))
+    assert not handicapped(work, FIXED.full(work)) < FIXED.incremental(work)
 
 
 def test_a_small_join_is_recomputed_if_all_its_tables_changed_but_not_if_one_did() -> None:
@@ -38,8 +39,8 @@ def test_a_small_join_is_recomputed_if_all_its_tables_changed_but_not_if_one_did
     rows = 766_000
     one = Work(600, 1, rows, 5, looked_up_rows=166_000, partials=2, install="overwrite")
     every = replace(one, terms=4, looked_up_rows=3 * rows)
-    assert not worth_recomputing(one, FIXED.full(one), FIXED.incremental(one))
-    assert worth_recomputing(every, FIXED.full(every), FIXED.incremental(every))
+    assert not handicapped(one, FIXED.full(one)) < FIXED.incremental(one)
+    assert handicapped(every, FIXED.full(every)) < FIXED.incremental(every)
 
 
 @pytest.mark.parametrize("rows", [1_000_000, 100_000_000])

@@ -13,7 +13,8 @@ from strandline.algebra.representation import counted
 from strandline.algebra.scalar import Col
 from strandline.algebra.schema import Column
 from strandline.catalog import Json, ViewRecord
-from strandline.cost.model import FIXED, FixedCosts, Work
+from strandline.cost.charges import Work
+from strandline.cost.model import FIXED, LinearCosts
 from strandline.propagate.methods import aggregate_method, expected_install
 from strandline.store.node import Node
 
@@ -31,7 +32,7 @@ def node(asked: str = "auto") -> Node:
 
 
 @dataclass(frozen=True)
-class CheapGroups(FixedCosts):
+class CheapGroups(LinearCosts):
     """Computing groups anew costs next to nothing."""
 
     def incremental(self, work: Work) -> float:
@@ -49,7 +50,7 @@ class CheapGroups(FixedCosts):
     ],
 )
 def test_the_cheapest_method_is_taken_that_gives_views_above_what_they_need(
-    work: Work, above: tuple[str, ...], cost: FixedCosts, method: Method
+    work: Work, above: tuple[str, ...], cost: LinearCosts, method: Method
 ) -> None:
     chosen = aggregate_method(node(), work, cost, above)
     assert chosen.method == method

@@ -9,7 +9,7 @@ import pytest
 
 from strandline import Warehouse
 from strandline.algebra.schema import Column
-from strandline.cost.model import FixedCosts
+from strandline.cost.model import LinearCosts
 from strandline.engine.session import Engine
 from strandline.sources.memory import MemorySource
 from tests.warehouse.shop import assert_verified
@@ -76,7 +76,7 @@ def test_one_inside_the_other(wh: Warehouse, source: MemorySource) -> None:
 def test_it_is_recomputed_for_its_cost_only_if_all_views_that_it_is_part_of_may_be(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, policies: tuple[str, ...], strategy: str
 ) -> None:
-    monkeypatch.setattr("strandline.warehouse.FIXED", FixedCosts(term=10.0))
+    monkeypatch.setattr("strandline.warehouse.FIXED", LinearCosts(term=10.0))
     monkeypatch.setattr("strandline.cost.model.LITTLE_ROWS", 0)
     stored = "TBLPROPERTIES ('strandline.hidden' = 'stored')"
     for number, policy in enumerate(policies):

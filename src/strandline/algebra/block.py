@@ -8,7 +8,7 @@ visible ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -141,16 +141,18 @@ def delta_of(
     stored_keys: Scan | None = None,
     method: Method = "explicit",
     assumed: Assumed = NOTHING,
+    order: Sequence[str] = (),
 ) -> BlockDelta | None:
     """The delta of the stored rows of *block*, or None if nothing in *changed* can change them.
 
     *insert_only* says that the changes contain no deletions. Where groups or sections are computed anew, their keys are
     read twice; *stored_keys* scans them if they were stored. A *method* that the aggregates do not allow gives way to
     the one that they do. A counted block's delta is that of its body: counts follow when it is installed. *assumed* are
-    constraints that hold before and after the changes.
+    constraints that hold before and after the changes. In joins inputs are taken to change in *order*: any is right,
+    and it says which are read before the change.
     """
     block = replace(block, body=simplified(block.body, assumed)[0])
-    terms = differentiate(block.body, changed, assumed)
+    terms = differentiate(block.body, changed, assumed, order)
     body = as_plan(terms)
     if body is None:
         return None

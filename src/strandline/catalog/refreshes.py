@@ -86,6 +86,18 @@ class Refreshes:
             )
             return tuple(HistoryEntry(_step_record(step), _refresh_record(refresh)) for step, refresh in rows)
 
+    def measured(self, limit: int) -> tuple[tuple[Mapping[str, Json], float | None], ...]:
+        """What the last steps that were done gave, and the seconds that they took, newest first."""
+        with self._database.reading() as session:
+            rows = session.execute(
+                select(StepRow.result, StepRow.seconds)
+                .join(RefreshRow, StepRow.refresh_id == RefreshRow.id)
+                .where(StepRow.status == "done")
+                .order_by(RefreshRow.seq.desc(), StepRow.seq.desc())
+                .limit(limit)
+            )
+            return tuple((result, seconds) for result, seconds in rows)
+
     def step_started(self, step_id: str, lease: Lease) -> None:
         """A step begins, or is done over after a crash."""
         with self._database.writing() as session:

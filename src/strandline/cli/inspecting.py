@@ -104,7 +104,7 @@ def history(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many steps to show.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show the steps that refreshed a view, newest first."""
+    """Show the steps that refreshed a view, newest first, each with the seconds predicted for it and those it took."""
     settings: Context = context.obj
     with reported(as_json=as_json):
         with settings.warehouse() as warehouse:
@@ -122,6 +122,8 @@ def _print_status(found: Status) -> None:
         typer.echo("Nothing is published yet.")
     else:
         typer.echo(f"State {found.state}, published at {moment(found.published_at)} UTC.")
+    if found.costs["costs"] != "fixed":
+        typer.echo(f"Costs: {found.costs['costs']}.")
     if found.views:
         typer.echo("")
         scheduled = ["schedule"] if any(view.schedule for view in found.views) else []
@@ -243,6 +245,9 @@ def _step(view: str, entry: HistoryEntry) -> dict[str, Any]:
         "rows_inserted": step.result.get("inserted"),
         "rows_deleted": step.result.get("deleted"),
         "seconds": step.seconds,
+        "predicted": step.result.get("predicted"),
+        "mode": step.result.get("mode"),
+        "measured": step.result.get("measured"),
         "started_at": step.started_at.isoformat() if step.started_at else None,
         "finished_at": step.finished_at.isoformat() if step.finished_at else None,
         "error": step.error,
@@ -259,6 +264,7 @@ def _print_history(steps: list[dict[str, Any]]) -> None:
         "reason",
         "inserted#",
         "deleted#",
+        "predicted#",
         "seconds#",
         "at (UTC)",
     )
@@ -278,6 +284,7 @@ def _step_row(step: dict[str, Any]) -> tuple[object, ...]:
         (step["reason"] or {}).get("code"),
         step["rows_inserted"],
         step["rows_deleted"],
+        step["predicted"],
         step["seconds"],
         moment(step["finished_at"] or step["started_at"]),
     )

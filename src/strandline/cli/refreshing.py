@@ -153,7 +153,8 @@ def _print_plan(made: RefreshPlan) -> None:
         return
     columns = ("view", "strategy", "reason", "changed inputs", "changed rows#", "cost#", "cost of recomputing#")
     print_table(columns, map(_plan_row, made.nodes))
-    steps = f"{len(made.steps)} steps" if made.steps else "Nothing to do: no input has changed"
+    work = f"{len(made.steps)} steps, about {made.predicted:.1f} s of work (costs: {made.costs})"
+    steps = work if made.steps else "Nothing to do: no input has changed"
     typer.echo(f"{steps}; the newest state is {made.base_state if made.base_state is not None else 'none yet'}.")
 
 

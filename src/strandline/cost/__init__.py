@@ -1,1 +1,1 @@
-"""What a refresh costs: one interface for the planner, fixed constants for now."""
+"""What a refresh costs: one interface for the planner, fixed constants, and constants that a warehouse has measured."""

@@ -1,7 +1,8 @@
 """The cost of bringing one view up to date, by changes or from scratch.
 
 The constants are fixed and rough: seconds on two cores with a warm session, as ``python -m bench choice`` measured
-them (docs/decisions/0018). They rank ways of doing the same thing; they predict no time.
+them (docs/decisions/0018). They rank ways of doing the same thing. What a warehouse has measured itself makes better
+ones of them (:mod:`strandline.cost.calibration`).
 """
 
 from __future__ import annotations
@@ -9,28 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Install = Literal["append", "overwrite", "merge"]
+from strandline.cost import charges
+from strandline.cost.charges import Amounts, Charges, Install, Work
 
-
-@dataclass(frozen=True)
-class Work:
-    """What a refresh of one view would touch, in rows; estimates."""
-
-    delta_rows: int
-    terms: int
-    input_rows: int
-    table_rows: int
-    looked_up_rows: int = 0
-    """Rows of relations that the terms read beside the delta, each as often as it stands in one."""
-    recomputes_groups: bool = False
-    partials: int = 0
-    """Partial aggregates that the view stores; none if it does not group."""
-    install: Install = "merge"
-    """What becomes of the table: rows are appended, all is written anew, or rows are found and changed."""
+Mode = Literal["interpreted", "compiled"]
 
 
 class CostModel(Protocol):
-    """Costs in one unit, comparable with each other."""
+    """Costs in seconds, comparable with each other."""
 
     def incremental(self, work: Work) -> float:
         """Computing and installing the delta."""
@@ -40,6 +27,15 @@ class CostModel(Protocol):
 
     def full(self, work: Work) -> float:
         """Running the query over all its inputs and writing the result."""
+
+    def step(self, charged: Charges) -> float:
+        """A step, in the cheaper mode."""
+
+    def mode(self, charged: Charges) -> Mode:
+        """The cheaper mode of a step."""
+
+    def seconds(self, amounts: Amounts) -> float:
+        """A step in a given mode."""
 
     def as_rows(self, rows: int) -> float:
         """Keeping *rows* rows with duplicates as rows, for one refresh like others."""
@@ -55,7 +51,7 @@ class CostModel(Protocol):
 
 
 @dataclass(frozen=True)
-class FixedCosts:
+class LinearCosts:
     """Constants per job, per term, per commit, per MERGE and per row."""
 
     job: float = 0.15
@@ -63,6 +59,8 @@ class FixedCosts:
     commit: float = 0.15
     merge: float = 1.5
     """However little it changes: looking up its bounds, finding the files to change, and writing are jobs each."""
+    compiling: float = 2.0
+    """More for a statement that is compiled, and reads and writes its tables through Spark."""
     row_scanned: float = 0.4e-6
     row_processed: float = 1e-6
     row_written: float = 3e-6
@@ -70,45 +68,28 @@ class FixedCosts:
     row_aggregated: float = 0.1e-6
 
     def incremental(self, work: Work) -> float:
-        """Each term reads the other inputs to look up the rows of the delta; the table is touched by the delta only.
-
-        The groups of an aggregate are looked up in the table, or computed anew from the rows of their inputs.
-        """
-        touched = _touched(work)
-        found = 0.0
-        if work.recomputes_groups:
-            found += work.input_rows * self.row_scanned
-        if work.recomputes_groups and work.partials:
-            share = touched / max(work.table_rows, touched, 1)
-            found += share * work.input_rows * (self.row_processed + work.partials * self.row_aggregated)
-        elif work.partials:
-            found += work.delta_rows * 2 * work.partials * self.row_aggregated
-        if work.partials:
-            found += work.table_rows * self.row_scanned
-        return self._looked_up(work) + found + 2 * touched * self.row_written + self._installed(work)
+        """The table is touched by the delta only."""
+        return self.step(charges.computed(work)) + self.step(charges.installed(work))
 
     def absorbed(self, work: Work) -> float:
         """The table is read once, by the MERGE; a group of the summary delta is written once."""
-        touched = _touched(work)
-        summed = work.delta_rows * 2 * work.partials * self.row_aggregated
-        return self._looked_up(work) + summed + touched * self.row_written + self._merged(work)
+        return self.step(charges.summed(work)) + self.step(charges.merged(work))
 
-    def _looked_up(self, work: Work) -> float:
-        rows = work.delta_rows * self.row_processed + work.looked_up_rows * self.row_scanned
-        return work.terms * self.term + rows
+    def full(self, work: Work) -> float:
+        """Every input row is processed, every row of the result written."""
+        return self.step(charges.recomputed(work))
 
-    def _installed(self, work: Work) -> float:
-        match work.install:
-            case "append":
-                return self.commit + _touched(work) * self.row_written
-            case "overwrite":
-                return self.job + self.commit + (work.table_rows + _touched(work)) * self.row_written
-            case "merge":
-                return self._merged(work)
+    def step(self, charged: Charges) -> float:
+        """A step, in the cheaper mode."""
+        return min(self.seconds(charged.amounts), self.seconds(charged.compiled))
 
-    def _merged(self, work: Work) -> float:
-        """All rows of the table are read for those to change, which are marked and written anew."""
-        return self.merge + work.table_rows * self.row_scanned + 2 * _touched(work) * self.row_written
+    def mode(self, charged: Charges) -> Mode:
+        """Compiled where the rows repay it."""
+        return "interpreted" if self.seconds(charged.amounts) <= self.seconds(charged.compiled) else "compiled"
+
+    def seconds(self, amounts: Amounts) -> float:
+        """A step in a given mode."""
+        return sum(float(getattr(self, name)) * amount for name, amount in amounts.items())
 
     def as_rows(self, rows: int) -> float:
         """A hundredth of the rows comes and another goes, and a view above reads them all."""
@@ -130,21 +111,11 @@ class FixedCosts:
 
     def groups_in_place(self, rows: int, readings: int) -> float:
         """Wherever they are read, all rows are scanned before and after, for the groups in question."""
-        return readings * 2 * (self.job + rows * self.row_scanned)
-
-    def full(self, work: Work) -> float:
-        """Every input row is processed, every row of the result written."""
-        processed = work.input_rows * (self.row_processed + work.partials * self.row_aggregated)
-        return self.job + self.commit + processed + work.table_rows * self.row_written
-
-
-def _touched(work: Work) -> int:
-    """Rows of the table that change: of groups no more than there are, or come."""
-    return min(work.delta_rows, max(work.table_rows, 1)) if work.partials else work.delta_rows
+        return readings * 2 * self.step(Charges({"job": 1, "row_scanned": rows}))
 
 
 MARGIN = 0.8
-"""Recomputing must be that much cheaper: the estimates are rough, and a recomputed view makes those above it dearer."""
+"""Recomputing must be that much cheaper: the estimates are rough."""
 
 LEAST_SAVING = 0.5
 """And it must save so much."""
@@ -153,9 +124,9 @@ LITTLE_ROWS = 100_000
 """Over no more input rows than these changes are applied: either way is nearly all fixed costs."""
 
 
-def worth_recomputing(work: Work, full: float, changes: float) -> bool:
-    """Whether recomputing is clearly cheaper than applying changes."""
-    return work.input_rows > LITTLE_ROWS and full < MARGIN * changes and changes - full > LEAST_SAVING
+def handicapped(work: Work, full: float) -> float:
+    """What recomputing, at a cost of *full*, is weighed as against applying changes: it must be clearly cheaper."""
+    return max(full / MARGIN, full + LEAST_SAVING) if work.input_rows > LITTLE_ROWS else float("inf")
 
 
-FIXED = FixedCosts()
+FIXED = LinearCosts()

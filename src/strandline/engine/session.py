@@ -31,6 +31,7 @@ from strandline.engine.little import (
     write_files,
     write_table,
 )
+from strandline.engine.metrics import Metrics, jobs_of, read_metrics
 from strandline.engine.settings import OLD_VERSIONS, session_settings, under_spark_submit
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
@@ -45,11 +46,13 @@ _TAG = "strandline"
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
+    _PARTITIONS: "2",
 }
 """For steps over little data, where compiling costs more than it saves."""
 
@@ -60,6 +63,8 @@ class _Thread(threading.local):
     session: SparkSession | None = None
     reads: DifferingReads | None = None
     small: bool = False
+    commits: bool = False
+    """Whether the step has committed to a Delta table through Spark."""
 
 
 class Engine:
@@ -80,6 +85,7 @@ class Engine:
         self._worker: SparkSession | None = None
         self._scratch: str | None = None
         self._thread = _Thread()
+        self._fresh = True
         self._spare: list[SparkSession] = []
         self._lent: list[SparkSession] = []
         self.storage_options = dict(storage_options or {})
@@ -208,6 +214,7 @@ class Engine:
         if self.small and writable(path, options) and (rows := collected(frame)) is not None:
             write_table(rows, path, mode, properties or {}, step_id, options)
             return
+        self._thread.commits = True
         writer = frame.write.format("delta").mode(mode).options(**properties or {})
         writer.option("userMetadata", step_id).save(path)
 
@@ -237,6 +244,7 @@ class Engine:
     @contextlib.contextmanager
     def committing(self, step_id: str) -> Iterator[None]:
         """Within, commits of SQL statements carry *step_id*, where the engine can do that."""
+        self._thread.commits = True
         if not self.capabilities.commit_metadata:
             yield
             return
@@ -257,8 +265,11 @@ class Engine:
                 self.worker.conf.unset(name)
 
     @contextlib.contextmanager
-    def step(self, view: str, step: str, *, small: bool) -> Iterator[None]:
+    def step(self, view: str, step: str, *, small: bool, partitions: int | None = None) -> Iterator[Metrics]:
         """Within, jobs are tagged with view and step; with little to do they run interpreted and without ceremony.
+
+        *partitions* is into how many parts rows are shuffled, if the settings of the warehouse do not say.
+        What is yielded is filled in at the end.
 
         Constraints are not propagated: Spark's planner would derive a number of them that is exponential in the number
         of aggregates of a merged summary delta.
@@ -273,15 +284,22 @@ class Engine:
         self._set(OLD_VERSIONS, "false")
         for name, compiled in _COMPILED.items():
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
+        if partitions is not None and not small and _PARTITIONS not in self._settings:
+            self._set(_PARTITIONS, str(partitions))
         worker.addTag(tag)
         worker.addTag(_TAG)
+        earlier = jobs_of(worker)
         reads = PinnedReads if small else DifferingReads
         before = self._thread.reads, self._thread.small
         self._thread.reads = opened = reads(worker, self.storage_options)
-        self._thread.small = small
+        self._thread.small, self._thread.commits = small, False
         try:
+            metrics = Metrics(first=self._fresh)
             with quiet():
-                yield
+                yield metrics
+            self._fresh = False
+            if not self._thread.commits:
+                read_metrics(worker, earlier, metrics)
         finally:
             opened.close()
             self._thread.reads, self._thread.small = before
@@ -318,6 +336,7 @@ class Engine:
                 self._own.stop()
         finally:
             self._own = self._worker = None
+            self._fresh = True
             self._spare.clear()
             if self._scratch is not None:
                 shutil.rmtree(self._scratch, ignore_errors=True)
@@ -381,7 +400,7 @@ _COMPILED = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.shuffle.partitions": "8",
+    _PARTITIONS: "8",
 }
 
 

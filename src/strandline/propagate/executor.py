@@ -19,6 +19,7 @@ from strandline.ingest.dumped import DumpedSource
 from strandline.integrate.fill import Filling
 from strandline.propagate.context import Context
 from strandline.propagate.faults import BACK_OFF, message, passing
+from strandline.propagate.measured import measured
 from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.progress import Event, Watcher, nobody
 from strandline.propagate.publish import new_entries, unpublished
@@ -207,9 +208,13 @@ class _Run:
         """Do the step, again if what goes wrong may pass; an attempt is taken up like a crashed one."""
         failures: list[str] = []
         for pause in (*BACK_OFF, None):
+            again = resumed or bool(failures)
             try:
-                with self._context.engine.step(step.subject, step.kind, small=step.small):
-                    result, version = self._work.carry_out(step, resumed=resumed or bool(failures))
+                with self._context.engine.step(
+                    step.subject, step.kind, small=step.small, partitions=step.partitions
+                ) as metrics:
+                    result, version = self._work.carry_out(step, resumed=again)
+                result = {**result, **measured(step, metrics, resumed=again)}
                 return ({**result, "failed_attempts": failures} if failures else result), version
             except Exception as error:
                 if pause is None or not passing(error):

@@ -54,6 +54,7 @@ def _sql(context: Context, plan: RefreshPlan, node_plan: NodePlan) -> str:
         insert_only=node_plan.insert_only,
         method=node_plan.method,
         assumed=assumed,
+        order=node_plan.order,
     )
     return "-- no change that can matter" if delta is None else render(delta.plan, bind)
 

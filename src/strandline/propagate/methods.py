@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from strandline.algebra.block import Block, Method
 from strandline.algebra.differentiate import monotone
-from strandline.cost.model import CostModel, Install, Work
+from strandline.cost.calibration import Prices
+from strandline.cost.charges import Install, Work
+from strandline.cost.model import CostModel
 from strandline.store import install
 from strandline.store.node import Node
 
@@ -59,3 +61,25 @@ def aggregate_method(node: Node, work: Work, cost: CostModel, above: Sequence[st
     if absorbed < explicit:
         return Choice("summary", f"no view reads its changes; {costs}", absorbed)
     return Choice("explicit", f"the cheapest; {costs}", explicit)
+
+
+def settled_method(node: Node, work: Work, prices: Prices, above: Sequence[str]) -> Choice:
+    """The method by the costs of the warehouse, which differ from the fixed ones only where they are sure."""
+    found = aggregate_method(node, work, prices.costs, above)
+    method = prices.choose(
+        lambda cost: found.method if cost is prices.costs else aggregate_method(node, work, cost, above).method,
+        lambda cost, method: _cost(work, method, cost),
+    )
+    if method == found.method:
+        return found
+    return Choice(method, f"{found.method} is estimated to be a little cheaper", _cost(work, method, prices.costs))
+
+
+def _cost(work: Work, method: Method, cost: CostModel) -> float:
+    match method:
+        case "explicit":
+            return cost.incremental(work)
+        case "summary":
+            return cost.absorbed(work)
+        case "affected":
+            return cost.incremental(replace(work, recomputes_groups=True))

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from strandline.algebra.block import Method, Strategy
 from strandline.catalog import Json, understanding
+from strandline.cost.charges import Amounts
 from strandline.reasons import Reason
 from strandline.sources.protocol import Position
 
@@ -46,8 +47,15 @@ class Step:
     kind: StepKind
     subject: str = ""
     small: bool = True
+    """Whether it reads so little that it runs interpreted."""
     after: Position = None
     upto: Position = None
+    predicted: float | None = None
+    """The seconds that it should take; None where nothing is known of it, as of what a source does."""
+    charges: Amounts = field(default_factory=dict)
+    """What *predicted* adds up from."""
+    partitions: int | None = None
+    """Into how many parts what it reads is shuffled, where that is many."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,8 @@ class NodePlan:
     method: Method = "explicit"
     method_reason: str = ""
     """Of an aggregate: why its changes are computed by *method*."""
+    order: tuple[str, ...] = ()
+    """The order in which the inputs of its joins are taken to change: those that shrink most first."""
     integrated: Mapping[str, Json] | None = None
     """Of a base view: its delta, which was computed before the plan was made."""
     history: Mapping[str, Json] | None = None
@@ -98,11 +108,18 @@ class RefreshPlan:
     """The SQL of each node's step, for people; the executor derives it again from the pinned inputs."""
     pending: tuple[str, ...] = field(default=(), compare=False)
     """View files that a refresh will apply first."""
+    costs: str = field(default="fixed", compare=False)
+    """Where the constants of the estimates come from."""
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to do."""
         return not self.steps
+
+    @property
+    def predicted(self) -> float:
+        """The seconds that all steps should take one after another, as far as is known."""
+        return sum(step.predicted or 0.0 for step in self.steps)
 
     def node(self, name: str) -> NodePlan:
         """The plan of one node."""
@@ -118,6 +135,8 @@ class RefreshPlan:
             "steps": [asdict(step) for step in self.steps],
             "sql": dict(self.sql),
             "pending": list(self.pending),
+            "costs": self.costs,
+            "predicted": self.predicted,
         }
 
     @classmethod
@@ -127,14 +146,15 @@ class RefreshPlan:
             nodes = []
             for entry in found["views"]:
                 reason = Reason(entry["reason"]["code"], entry["reason"]["text"])
-                listed = {"changed": tuple(entry["changed"]), "operators": tuple(entry["operators"])}
-                listed["constraints"] = tuple(entry.get("constraints", ()))
+                lists = ("changed", "operators", "order", "constraints")
+                listed = {name: tuple(entry.get(name, ())) for name in lists}
                 nodes.append(NodePlan(**{**entry, "reason": reason, **listed}))
             steps = tuple(Step(**step) for step in found["steps"])
             for step in steps:
                 if step.kind not in get_args(StepKind):
                     raise ValueError(f"{step.kind!r} is no kind of step")
-            return cls(found["id"], found["base_state"], tuple(nodes), steps, found["sql"], tuple(found["pending"]))
+            told = (found["sql"], tuple(found["pending"]), found.get("costs", "fixed"))
+            return cls(found["id"], found["base_state"], tuple(nodes), steps, *told)
 
     def explain(self) -> str:
         """The plan for people: a line a view with strategy, reason and estimates, then the steps and the SQL."""
@@ -146,8 +166,8 @@ class RefreshPlan:
             lines.append("nothing to do: no input has changed")
         if self.empty:
             return "\n".join(lines)
-        lines += ["", "steps:"]
-        lines += [f"  {place + 1}. {step.kind} {step.subject}".rstrip() for place, step in enumerate(self.steps)]
+        lines += ["", f"costs: {self.costs}", "", "steps:"]
+        lines += [f"  {place + 1}. {_step(step)}" for place, step in enumerate(self.steps)]
         for name, text in self.sql.items():
             lines += ["", f"-- {name}", text]
         return "\n".join(lines)
@@ -167,6 +187,13 @@ METHODS: Mapping[Method, str] = {
 }
 
 
+def _step(step: Step) -> str:
+    name = f"{step.kind} {step.subject}".rstrip()
+    if step.predicted is None:
+        return name
+    return f"{name}: {step.predicted:.2f} s, {'interpreted' if step.small else 'compiled'}"
+
+
 def _explained(node: NodePlan) -> list[str]:
     label = f"{node.name} (hidden)" if node.hidden else node.name
     strategy = "keeps its last state" if node.blocked else node.strategy
@@ -179,6 +206,8 @@ def _explained(node: NodePlan) -> list[str]:
     if node.method_reason:
         lines.append(f"    method: {METHODS[node.method]}; {node.method_reason}")
     lines.extend(f"    constraint: {line}" for line in node.constraints)
+    if node.order:
+        lines.append(f"    order of inputs: {', '.join(node.order)}")
     for relation in node.changed:
         lines.append(f"    changed: {relation}, seen up to {_short(node.pinned.get(relation))}")
     if node.cost is not None and node.cost_full is not None:

@@ -6,7 +6,7 @@ It only peeks: at positions, at logs, at the catalog. No Spark job runs and no s
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from strandline.algebra.block import BlockDelta, delta_of
@@ -15,7 +15,10 @@ from strandline.algebra.plan import At, scans
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
-from strandline.cost.model import CostModel, Work, worth_recomputing
+from strandline.cost import charges
+from strandline.cost.calibration import Prices
+from strandline.cost.charges import Charges, Install, Work
+from strandline.cost.graph import Weighed, weigh
 from strandline.engine.delta_log import DeltaLog, NoSuchTable, TableSize
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError, SourceError
@@ -25,14 +28,17 @@ from strandline.ingest.uncopied import FILLED
 from strandline.propagate.base_views import BaseState
 from strandline.propagate.constraints import declared, planned_by
 from strandline.propagate.groups import Groups, held_back
-from strandline.propagate.methods import Choice, aggregate_method, expected_install
-from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
+from strandline.propagate.methods import Choice, expected_install, settled_method
+from strandline.propagate.ordering import order_of_changes
+from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, StepKind, key_of
+from strandline.propagate.pricing import Reading, candidate, computing, installing, priced
 from strandline.propagate.publish import unpublished
 from strandline.propagate.schemas import schema_problem
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import Peek, Position, Source, TableInfo
 from strandline.store.deltas import Delta
+from strandline.store.install import TINY_ROWS
 from strandline.store.node import Node
 
 UNKNOWN_ROWS = 1_000
@@ -74,7 +80,7 @@ class Planner:
         engine: Engine,
         vdag: Vdag,
         sources: Mapping[str, Source],
-        cost: CostModel,
+        prices: Prices,
         copies: Mapping[str, CopyState] | None = None,
         bases: Mapping[str, BaseState] | None = None,
         *,
@@ -89,7 +95,7 @@ class Planner:
         self._engine = engine
         self._vdag = vdag
         self._sources = sources
-        self._cost = cost
+        self._prices = prices
         self._copies = dict(copies or {})
         self._bases = dict(bases or {})
         self._groups = groups or {}
@@ -97,24 +103,38 @@ class Planner:
         self._tables: dict[str, Mapping[str, TableInfo]] = {}
         self._baselines = catalog.versions.baselines()
         self._constraints = declared(catalog)
+        self._sizes: dict[str, TableSize] = {}
+        self._readings: dict[str, Reading] = {}
+        self._weighed = Weighed()
 
     def plan(self, names: Collection[str], full: Collection[str] = ()) -> RefreshPlan:
         """The plan that brings *names* and their ancestors up to date; those in *full* are recomputed."""
         order = self._vdag.with_ancestors(names)
         leaves = {leaf: self._leaf(leaf) for leaf in self._leaves_of(order)}
-        planned = self._planned(order, leaves, full, {})
+        self._weighed = Weighed()
+        kept: dict[str, Reason] = {}
+        planned = self._planned(order, leaves, full, kept)
         while held := self._held_back(planned):
-            planned = self._planned(order, leaves, full, held)
+            kept = held
+            planned = self._planned(order, leaves, full, kept)
+        self._weighed = self._weigh(planned)
+        if self._weighed.recomputed or self._weighed.alone:
+            planned = self._planned(order, leaves, full, kept)
         newest = self._catalog.states.newest()
         steps = self._steps(planned, leaves)
         plan_id = uuid.uuid4().hex
         return RefreshPlan(
-            plan_id, newest.number if newest else None, tuple(planned.values()), _numbered(steps, plan_id)
+            plan_id,
+            newest.number if newest else None,
+            tuple(planned.values()),
+            _numbered(steps, plan_id),
+            costs=self._prices.told,
         )
 
     def _planned(
         self, order: Collection[str], leaves: Mapping[str, _Leaf], full: Collection[str], held: Mapping[str, Reason]
     ) -> dict[str, NodePlan]:
+        """Each node after its inputs; those of which that was weighed so are recomputed for their cost."""
         planned: dict[str, NodePlan] = {}
         for name in order:
             node = self._vdag.nodes[name]
@@ -132,6 +152,20 @@ class Planner:
         moving = held_back(self._groups, stuck, planned)
         earlier = {name: plan.reason for name, plan in planned.items() if plan.reason.code == "GROUP_HELD"}
         return {**earlier, **{name: Reason("GROUP_HELD", why) for name, why in moving.items()}} if moving else {}
+
+    def _weigh(self, planned: Mapping[str, NodePlan]) -> Weighed:
+        """Which nodes to recompute, by what that costs them and those above."""
+        moving = [plan for plan in planned.values() if plan.strategy != "none" and not plan.blocked]
+        found = []
+        for plan in moving:
+            node = self._vdag.nodes[plan.name]
+            reads = [name for name in plan.changed if name in planned and name != plan.name]
+            below = sum(self._changed_rows_below(planned[name]) for name in reads)
+            above = [name for name in self._vdag.dependants(plan.name) if name in planned]
+            free = self._goes_by_cost(node)
+            reading = self._readings.get(plan.name)
+            found.append(candidate(node, plan, reads, reading, self._table_rows(node), below, above, free=free))
+        return weigh(found, self._prices)
 
     def is_small(self, names: Collection[str]) -> bool:
         """Whether all that *names* are computed from is little enough to run interpreted."""
@@ -376,22 +410,25 @@ class Planner:
             return replace(draft, strategy="incremental", reason=nothing, insert_only=True, estimated_rows=0)
         table_rows = self._table_rows(node)
         rows = sum(self._changed_rows(name, base, leaves, planned) for name in draft.changed)
+        looked_up = [self._input_size(name, leaves) for name in _looked_up(delta)]
         work = Work(
             rows,
             len(delta.terms),
-            sum(self._input_rows(name, leaves) for name in node.inputs),
+            sum(self._input_size(name, leaves).rows or 0 for name in node.inputs),
             table_rows,
-            self._looked_up_rows(delta, leaves),
+            sum(size.rows or 0 for size in looked_up),
             delta.touched_keys is not None,
             len(node.block.partials),
             expected_install(node.block, table_rows, insert_only=insert_only),
         )
-        chosen = Choice("explicit", "", self._cost.incremental(work))
-        if node.block.grouped and delta.form == "explicit" and delta.touched_keys is None:
-            chosen = aggregate_method(node, work, self._cost, self._vdag.dependants(node.name))
+        chosen = Choice("explicit", "", self._prices.costs.incremental(work))
+        free_method = node.block.grouped and delta.form == "explicit" and delta.touched_keys is None
+        self._readings[node.name] = Reading(work, sum(size.bytes for size in looked_up), free_method)
+        if free_method:
+            chosen = settled_method(node, work, self._prices, self._vdag.dependants(node.name))
             delta = delta_of(node.block, draft.changed, insert_only=insert_only, method=chosen.method, assumed=assumed)
             assert delta is not None
-        cost, cost_full = chosen.cost, self._cost.full(work)
+        cost, cost_full = chosen.cost, self._prices.costs.full(work)
         found = replace(
             draft,
             strategy=delta.strategy,
@@ -404,11 +441,38 @@ class Planner:
             estimated_rows=rows,
             cost=cost,
             cost_full=cost_full,
+            order=self._order(node, base, draft.changed, leaves, planned),
         )
-        if worth_recomputing(work, cost_full, cost) and self._goes_by_cost(node):
+        if node.name in self._weighed.recomputed:
             detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
             return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
+        if node.name in self._weighed.alone:
+            detail = f"recomputing is estimated at {cost_full:.2f}, changes at {cost:.2f}, but views above read them"
+            return replace(found, reason=Reason(found.reason.code, detail))
         return found
+
+    def _order(
+        self,
+        node: Node,
+        base: VersionRecord,
+        changed: Sequence[str],
+        leaves: Mapping[str, _Leaf],
+        planned: Mapping[str, NodePlan],
+    ) -> tuple[str, ...]:
+        """In which order the inputs of its joins are taken to change."""
+        assert node.block is not None
+
+        def growth(name: str) -> int:
+            rows = self._changed_rows(name, base, leaves, planned)
+            if name not in leaves:
+                return rows if self._only_inserts(planned[name], base) else 0
+            if self._peek(name, leaves[name], base.inputs[name]).insert_only:
+                return rows
+            source, table = name.split(".", 1)
+            before, after = self._sources[source].size(table, base.inputs[name]).rows, leaves[name].rows
+            return 0 if before is None or after is None else after - before
+
+        return order_of_changes(node.block.body, changed, growth)
 
     def _goes_by_cost(self, node: Node) -> bool:
         """Whether the cheapest way is taken; a hidden block is a part of views, and does as the strictest of them."""
@@ -440,54 +504,105 @@ class Planner:
             size = leaves[name].rows
             found = UNKNOWN_ROWS if rows is None else rows
             return found if size is None else min(found, 2 * max(size, 1))
-        plan = planned[name]
-        return self._table_rows(self._vdag.nodes[name]) if plan.strategy == "full" else plan.estimated_rows or 0
+        return self._changed_rows_below(planned[name])
 
-    def _looked_up_rows(self, delta: BlockDelta, leaves: Mapping[str, _Leaf]) -> int:
-        """The rows of all relations that the terms of a delta read as such."""
-        read = [scan.operand for term in delta.terms for scan in scans(term.plan)]
-        return sum(self._input_rows(operand.relation, leaves) for operand in read if isinstance(operand, At))
+    def _changed_rows_below(self, plan: NodePlan) -> int:
+        """The rows of the delta of a node, as far as can be told; all of a table may change if it is recomputed."""
+        rows = self._table_rows(self._vdag.nodes[plan.name])
+        if plan.strategy == "full" and (plan.reason.code != "COST" or plan.estimated_rows is None):
+            return rows
+        return min(plan.estimated_rows or 0, 2 * max(rows, 1))
 
-    def _input_rows(self, name: str, leaves: Mapping[str, _Leaf]) -> int:
+    def _input_size(self, name: str, leaves: Mapping[str, _Leaf]) -> TableSize:
         if name in leaves:
-            return leaves[name].rows or 0
-        return self._table_rows(self._vdag.nodes[name])
+            return TableSize(leaves[name].rows, leaves[name].bytes, 0)
+        return self._table_size(self._vdag.nodes[name])
 
     def _table_rows(self, node: Node) -> int:
         return self._table_size(node).rows or 0
 
     def _table_size(self, node: Node) -> TableSize:
-        try:
-            return DeltaLog(node.path, self._engine.storage_options).size()
-        except NoSuchTable:
-            return TableSize(0, 0, 0)
+        if node.name not in self._sizes:
+            try:
+                self._sizes[node.name] = DeltaLog(node.path, self._engine.storage_options).size()
+            except NoSuchTable:
+                self._sizes[node.name] = TableSize(0, 0, 0)
+        return self._sizes[node.name]
 
     def _steps(self, planned: Mapping[str, NodePlan], leaves: Mapping[str, _Leaf]) -> list[Step]:
         """Leaves first, then each node after its inputs, then the new state."""
         steps = self._capture_steps(planned)
-        small = sum(leaf.bytes for leaf in leaves.values()) + self._copied_bytes(planned) < SMALL_BYTES
         intervals: dict[tuple[str, str], Step] = {}
         for plan in planned.values():
             if plan.strategy in ("incremental", "affected") and not self._vdag.nodes[plan.name].base:
                 for name in plan.changed:
                     if name in leaves:
                         after = plan.pinned[name]
-                        step = Step("", "ingest", name, small, after, leaves[name].position)
-                        intervals.setdefault((name, key_of(after)), step)
+                        intervals.setdefault((name, key_of(after)), self._ingest_step(name, leaves[name], after))
         steps.extend(intervals.values())
         compared = self._compared(planned)
         for plan in planned.values():
             node = self._vdag.nodes[plan.name]
             copied = node.copied or node.base
             if plan.strategy in ("incremental", "affected") or (copied and plan.changed):
-                steps.append(Step("", "compute", plan.name, small))
-                steps.append(Step("", "install", plan.name, small))
+                steps.extend(self._change_steps(node, plan))
             elif plan.strategy == "full" and not copied:
-                steps.append(Step("", "recompute", plan.name, small))
-            steps.extend(Step("", "compare", plan.name, small, version) for version in compared.get(plan.name, ()))
+                sizes = [self._input_size(name, leaves) for name in node.inputs]
+                steps.append(self._recompute_step(node, sizes))
+            rows, size = self._changed_rows_below(plan), self._table_size(node)
+            charged = charges.compared(size.rows or 0, rows)
+            for version in compared.get(plan.name, ()):
+                steps.append(self._step("compare", plan.name, charged, 2 * size.bytes, after=version))
         held = unpublished(self._catalog, self._vdag, self._groups)
         shown_late = any(plan.name in held and not plan.blocked for plan in planned.values())
         return [*steps, Step("", "publish")] if steps or shown_late else []
+
+    def _step(
+        self,
+        kind: StepKind,
+        subject: str,
+        charged: Charges | None,
+        bytes: int,
+        after: Position = None,
+        upto: Position = None,
+    ) -> Step:
+        return priced(Step("", kind, subject, True, after, upto), charged, bytes, self._prices, SMALL_BYTES)
+
+    def _ingest_step(self, name: str, leaf: _Leaf, after: Position) -> Step:
+        peek = self._peek(name, leaf, after)
+        rows = UNKNOWN_ROWS if peek.rows is None else peek.rows
+        # What was rewritten is read as it was and as it is, unless there is a change feed.
+        share = 0.0 if peek.insert_only else min(peek.bytes / max(leaf.bytes, 1), 1.0)
+        charged = charges.ingested(rows, int(share * (leaf.rows or 0)))
+        return self._step("ingest", name, charged, 2 * peek.bytes, after=after, upto=leaf.position)
+
+    def _change_steps(self, node: Node, plan: NodePlan) -> list[Step]:
+        """The delta of a node, and its install."""
+        size = self._table_size(node)
+        reading = self._readings.get(node.name)
+        computed: Charges | None
+        if reading is not None:
+            computed, read = computing(reading, plan.method), reading.bytes
+            read += size.bytes if reading.work.partials and plan.method != "summary" else 0
+        else:
+            rows = plan.estimated_rows or 0
+            install: Install = (
+                "append" if plan.insert_only else "overwrite" if (size.rows or 0) <= TINY_ROWS else "merge"
+            )
+            reading = Reading(Work(rows, 1, 0, size.rows or 0, install=install))
+            # A delta that a source's answers or a dump give is not computed here.
+            known = node.copied and isinstance(self._sources.get(node.name.split(".", 1)[0]), CopiedSource)
+            computed, read = charges.ingested(rows) if known else None, size.bytes
+        return [
+            self._step("compute", node.name, computed, read),
+            self._step("install", node.name, installing(reading, plan.method), size.bytes),
+        ]
+
+    def _recompute_step(self, node: Node, inputs: Sequence[TableSize]) -> Step:
+        rows, read = sum(size.rows or 0 for size in inputs), sum(size.bytes for size in inputs)
+        partials = len(node.block.partials) if node.block is not None else 0
+        charged = charges.recomputed(Work(0, 0, rows, self._table_rows(node), partials=partials))
+        return self._step("recompute", node.name, charged, read)
 
     def _capture_steps(self, planned: Mapping[str, NodePlan]) -> list[Step]:
         if not self._captures:
@@ -539,6 +654,12 @@ def _delta_reason(delta: BlockDelta, chosen: Choice) -> Reason:
         return Reason("CHANGES")
     code = _AFFECTED.get(delta.operators[-1], "KEYS_AFFECTED")
     return Reason(code, chosen.why if chosen.method == "affected" else "")
+
+
+def _looked_up(delta: BlockDelta) -> list[str]:
+    """The relations that the terms of a delta read as such, each as often as it stands in one."""
+    read = [scan.operand for term in delta.terms for scan in scans(term.plan)]
+    return [operand.relation for operand in read if isinstance(operand, At)]
 
 
 def _numbered(steps: list[Step], plan_id: str) -> tuple[Step, ...]:

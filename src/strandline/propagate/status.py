@@ -83,6 +83,8 @@ class Status:
     base_views: tuple[BaseViewStatus, ...]
     pending: tuple[str, ...]
     unfinished: str | None
+    costs: Mapping[str, Any]
+    """Where the constants of estimates come from: ``costs`` in words, ``calibration`` in numbers, if there is one."""
 
     def to_dict(self) -> dict[str, Any]:
         """As ``status --json`` prints it."""
@@ -96,6 +98,7 @@ def status(
     plan: RefreshPlan,
     pending: tuple[str, ...],
     storage_options: Mapping[str, str],
+    costs: Mapping[str, Any],
 ) -> Status:
     """What the catalog and a look at the sources tell; no Spark job runs."""
     newest = catalog.states.newest()
@@ -157,6 +160,7 @@ def status(
         tuple(_base_view(catalog, node, storage_options) for node in vdag.nodes.values() if node.base),
         pending,
         unfinished.id if unfinished else None,
+        costs,
     )
 
 

@@ -159,7 +159,8 @@ class Steps:
         under = self._constraints.changed(node, bound, deltas)
         matter = relevant(self._context.engine, self._context.binding, bound, deltas)
         changed, grows, assumed = matter.changed, plan.insert_only, under.assumed
-        delta = delta_of(node.block, changed, insert_only=grows, method=plan.method, assumed=assumed)
+        known: dict[str, Any] = {"insert_only": grows, "method": plan.method, "assumed": assumed, "order": plan.order}
+        delta = delta_of(node.block, changed, **known)
         read = {"rows_in": rows_in, "irrelevant": matter.dropped, "constraints": under.noted, "how": under.how}
         nothing = {"path": "", "inserted": 0, "deleted": 0, **read}
         if delta is None:
@@ -172,8 +173,7 @@ class Steps:
             if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
                 return nothing
             stored = Scan(Bag("keys"), "", columns)
-            method = plan.method
-            delta = delta_of(node.block, changed, insert_only=grows, stored_keys=stored, method=method, assumed=assumed)
+            delta = delta_of(node.block, changed, stored_keys=stored, **known)
             assert delta is not None
         summed = delta.form == "summary"
         sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=not summed)

@@ -80,7 +80,6 @@ def test_each_condition_is_broken_by_some_of_these() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_pinned_terms_are_those_of_the_join_rule(seed: int) -> None:
-    """The rule reads inputs left of the delta before the change: the last input is the first of the order."""
     graph = over(3)
     case = random_case(graph, Random(seed))
     order = Random(seed).sample(graph.defined_on["V"], 3)
@@ -92,7 +91,7 @@ def test_pinned_terms_are_those_of_the_join_rule(seed: int) -> None:
         )
         for place, source in enumerate(order)
     ]
-    rule = differentiate(chain(graph.defined_on["V"], scanned(reversed(order))), order)
+    rule = differentiate(chain(graph.defined_on["V"], scanned(graph.defined_on["V"])), order, order=order)
     assert {frozenset(scan.operand for scan in scans(term.plan)) for term in rule} == {
         frozenset({step.delta, *step.reads}) for step in steps
     }

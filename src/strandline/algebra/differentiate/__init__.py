@@ -5,7 +5,7 @@ One module per operator, each with the rule and the name of its strategy.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from strandline.algebra.constraints import NOTHING, Assumed, Use, joins, simplified
 from strandline.algebra.differentiate import exists as _exists
@@ -67,14 +67,16 @@ def relied_on(body: Plan, assumed: Assumed) -> tuple[Use, ...]:
     return tuple(dict.fromkeys((*uses, *(use for join in joins(plan) for use in _foreign_keys.uses(join, assumed)))))
 
 
-def differentiate(plan: Plan, changed: Collection[str], assumed: Assumed = NOTHING) -> Sum:
+def differentiate(plan: Plan, changed: Collection[str], assumed: Assumed = NOTHING, order: Sequence[str] = ()) -> Sum:
     """The delta of the body of a block over the interval (pre, post], where the constraints *assumed* hold.
+
+    In joins, relations change in *order*; a join that foreign keys link has one of its own.
 
     Grouping on top of a block is differentiated there (:mod:`strandline.algebra.block`).
     """
 
     def below(child: Plan) -> Sum:
-        return differentiate(child, changed, assumed)
+        return differentiate(child, changed, assumed, order)
 
     match plan:
         case Scan():
@@ -89,10 +91,10 @@ def differentiate(plan: Plan, changed: Collection[str], assumed: Assumed = NOTHI
             return _union_all.delta(plan, tuple(below(child) for child in plan.inputs))
         case Join():
             deltas = tuple(below(child) for child in plan.inputs)
-            order = _foreign_keys.ordered(plan, assumed)
-            if order.links:
-                return _foreign_keys.delta(plan, deltas, changed, order, assumed)
-            return _join.delta(plan, deltas, changed)
+            linked = _foreign_keys.ordered(plan, assumed)
+            if linked.links:
+                return _foreign_keys.delta(plan, deltas, changed, linked, assumed)
+            return _join.delta(plan, deltas, changed, order)
         case Exists():
             left, right = below(plan.left), below(plan.right)
             return _exists.delta(plan, left, right, changed)

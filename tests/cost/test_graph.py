@@ -1,0 +1,150 @@
+"""The choice for the whole graph, where it differs from the best choice of each node on its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from strandline.cost import graph
+from strandline.cost.calibration import Prices
+from strandline.cost.charges import Work, compared
+from strandline.cost.graph import Candidate, weigh
+from strandline.cost.model import FIXED, handicapped
+
+PRICES = Prices(FIXED, FIXED)
+MANY_TERMS = Work(1_000, 8, 800_000, 20_000, looked_up_rows=6_000_000, install="overwrite")
+"""Dear by changes (4.0), cheaper anew (1.2)."""
+ONE_TERM = Work(1_000, 1, 300_000, 50, partials=2, install="overwrite")
+"""Cheap by changes (0.5), dearer anew (0.7)."""
+
+
+def node(name: str, work: Work, *reads: str, **more: object) -> Candidate:
+    rows = 0 if reads else work.delta_rows
+    found = Candidate(name, reads, rows, work.table_rows, "either", work, after_comparing=work.install)
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+def recomputed(*candidates: Candidate) -> set[str]:
+    return set(weigh(candidates, PRICES).recomputed)
+
+
+def test_a_node_that_nobody_reads_is_recomputed_if_that_is_clearly_cheaper() -> None:
+    assert recomputed(node("v", MANY_TERMS)) == {"v"}
+    assert recomputed(node("v", ONE_TERM)) == set()
+
+
+def test_it_is_recomputed_below_others_while_comparing_costs_less_than_it_saves() -> None:
+    assert recomputed(node("v", MANY_TERMS), node("w", ONE_TERM, "v")) == {"v"}
+
+
+def test_it_is_not_if_what_comparing_costs_is_more_than_it_saves() -> None:
+    large = replace(MANY_TERMS, terms=4, looked_up_rows=3_000_000, table_rows=500_000)
+    below, above = node("v", large), node("w", replace(ONE_TERM, input_rows=90_000), "v")
+    found = weigh([below, above], PRICES)
+    assert found.alone == {"v"}
+    assert found.recomputed == frozenset()
+    assert found.total < found.total_alone
+
+
+def test_it_is_not_if_views_above_would_get_the_whole_table_as_a_delta() -> None:
+    """Sums of floats, computed anew, differ in their last digits."""
+    above = [node(name, replace(ONE_TERM, input_rows=90_000), "v") for name in ("w", "x", "y", "z")]
+    large = replace(MANY_TERMS, table_rows=300_000)
+    assert recomputed(node("v", large), *above) == {"v"}
+    assert recomputed(node("v", large, exact=False), *above) == set()
+
+
+def test_views_above_are_recomputed_too_if_that_saves_comparing() -> None:
+    """Alone, ``w`` would take in changes; but then the versions of ``v`` have to be compared for it."""
+    below = node("v", replace(MANY_TERMS, table_rows=900_000))
+    above = node("w", replace(ONE_TERM, input_rows=900_000, looked_up_rows=900_000, terms=2), "v")
+    alone = weigh([above], PRICES)
+    assert alone.recomputed == frozenset()
+    found = weigh([below, above], PRICES)
+    assert found.recomputed == {"v", "w"}
+    assert found.total < found.total_alone
+
+
+@pytest.mark.parametrize("way", ["changes", "full"])
+def test_what_is_settled_stays(way: str) -> None:
+    assert recomputed(node("v", MANY_TERMS, way=way), node("w", ONE_TERM, "v")) == set()
+
+
+def test_little_data_is_never_recomputed() -> None:
+    assert recomputed(node("v", replace(MANY_TERMS, input_rows=1_000))) == set()
+
+
+def test_apart_and_together_parts_are_decided_alike() -> None:
+    first = [node("v", MANY_TERMS), node("w", ONE_TERM, "v")]
+    second = [node("x", ONE_TERM), node("y", MANY_TERMS, "x")]
+    both = weigh([first[0], second[0], first[1], second[1]], PRICES)
+    assert both.recomputed == weigh(first, PRICES).recomputed | weigh(second, PRICES).recomputed
+    assert both.total == pytest.approx(weigh(first, PRICES).total + weigh(second, PRICES).total)
+
+
+def random_graph(random: Random, size: int) -> list[Candidate]:
+    found: list[Candidate] = []
+    for number in range(size):
+        below = random.sample([one.name for one in found], min(len(found), random.randrange(3)))
+        rows = random.randrange(1_000, 2_000_000)
+        work = Work(
+            random.randrange(1, 20_000), random.randrange(1, 9), rows, random.randrange(1, rows),
+            random.randrange(5 * rows), partials=random.randrange(4), install=random.choice(["overwrite", "merge"]),
+        )  # fmt: skip
+        found.append(node(f"v{number}", work, *below, exact=random.random() < 0.7))
+    return found
+
+
+def total(candidates: list[Candidate], chosen: tuple[str, ...]) -> float:
+    """What a choice costs: handicaps of what is recomputed, changes, and comparisons."""
+    found, rows = 0.0, dict[str, int]()
+    for one in candidates:
+        assert one.work is not None
+        work = replace(one.work, delta_rows=one.leaf_rows + sum(rows[name] for name in one.reads))
+        anew = one.name in chosen
+        rows[one.name] = one.table_rows if anew and not one.exact else min(work.delta_rows, 2 * one.table_rows)
+        found += handicapped(work, FIXED.full(work)) if anew else FIXED.incremental(work)
+        if anew and any(one.name in other.reads and other.name not in chosen for other in candidates):
+            found += FIXED.step(compared(one.table_rows, rows[one.name]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_other_choice_costs_less(seed: int) -> None:
+    candidates = random_graph(Random(seed), 6)
+    best = weigh(candidates, PRICES)
+    assert best.total == pytest.approx(total(candidates, tuple(best.recomputed)))
+    names = [one.name for one in candidates]
+    for size in range(len(names) + 1):
+        for chosen in combinations(names, size):
+            assert total(candidates, chosen) >= best.total - 1e-9
+    assert best.total <= best.total_alone + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_descent_ends_no_worse_than_each_alone_and_mostly_at_the_best(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = random_graph(Random(seed), 7)
+    best = weigh(candidates, PRICES)
+    monkeypatch.setattr(graph, "FEW", 0)
+    found = weigh(candidates, PRICES)
+    assert best.total <= found.total + 1e-9 <= found.total_alone + 2e-9
+    assert found.total <= 1.1 * best.total
+
+
+def test_a_large_graph_is_decided_quickly() -> None:
+    """A hundred nodes, some of them in one part: some tens of milliseconds."""
+    assert len(weigh(random_graph(Random(1), 100), PRICES).recomputed) > 0
+
+
+def test_calibrated_costs_recompute_a_node_only_where_that_is_clearly_cheaper() -> None:
+    """By the fixed costs it takes in changes; by dearer terms, recomputing is cheaper by a little or by a lot."""
+    few_terms = Work(1_000, 2, 500_000, 20_000, looked_up_rows=500_000, install="overwrite")
+    for term, chosen in ((0.15, set()), (0.5, set()), (1.5, {"v"})):
+        dear = replace(FIXED, term=term)
+        assert weigh([node("v", few_terms)], Prices(dear, FIXED)).recomputed == chosen, term
+    assert weigh([node("v", few_terms)], Prices(replace(FIXED, term=0.5), replace(FIXED, term=0.5))).recomputed == {"v"}
