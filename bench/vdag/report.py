@@ -82,23 +82,23 @@ def draw_ratios(file: Path, title: str, found: Found, base: str) -> None:
     """For each contender whose steps run one by one the ratio that is predicted, and above it those measured."""
     own = found[base]
     shown = [each for each in found.values() if each.contender.threads == 1]
-    whole = [(each.contender.work / own.contender.work, each.seconds / own.seconds) for each in shown]
-    comps = [(each.contender.work / own.contender.work, each.computing / own.computing) for each in shown]
+    whole = [(each.contender.work / own.contender.work, each.cpu / own.cpu) for each in shown]
+    comps = [(each.contender.work / own.contender.work, each.comps_cpu / own.comps_cpu) for each in shown]
     most = max(x for x, _ in whole)
     series = [
         plot.Series("as predicted", [(0, 0), (most, most)], "dashes", 5),
         plot.Series("Comps, measured", comps, "dots", 0),
         plot.Series("Comps and Insts, measured", whole, "crosses", 1),
     ]
-    plot.write(file, title, f"predicted work, as a ratio to {base}", "measured time, as a ratio", series)
+    plot.write(file, title, f"predicted work, as a ratio to {base}", "processor time, as a ratio", series)
 
 
 def draw_rates(file: Path, title: str, found: Mapping[int, Found], base: str) -> None:
-    """For each change rate the seconds of Comps, as ratios to *base*."""
+    """For each change rate the processor seconds of Comps, as ratios to *base*."""
     series = []
     for colour, label in enumerate(next(iter(found.values()))):
-        measured = [(rate, each[label].computing / each[base].computing) for rate, each in found.items()]
+        measured = [(rate, each[label].comps_cpu / each[base].comps_cpu) for rate, each in found.items()]
         predicted = [(rate, each[label].contender.work / each[base].contender.work) for rate, each in found.items()]
         series.append(plot.Series(f"{label}, measured", measured, "line", colour))
         series.append(plot.Series(f"{label}, predicted", predicted, "dashes", colour))
-    plot.write(file, title, "rows deleted, percent", f"Comps, as a ratio to {base}", series)
+    plot.write(file, title, "rows deleted, percent", f"processor time of Comps, as a ratio to {base}", series)

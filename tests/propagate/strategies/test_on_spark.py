@@ -1,6 +1,6 @@
 """Strategies carried out on Delta tables by Spark: correct ones end in the right state, and others are found out.
 
-One Spark session and a few rows; about 15 s.
+A few rows and the session that all tests share: 25 terms and 27 installs of little data.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def test_all_views_at_once(case: Case, workers: Workers, tmp_path: Path) -> None
 
 
 def test_the_terms_of_a_comp_as_one_query(case: Case, workers: Workers, tmp_path: Path) -> None:
-    steps = one_by_one(dual_stage(case.alone("G").graph))
-    run = carried_out(workers, case.alone("G"), tmp_path / "run", steps, one_query=True, small=True)
+    steps = one_by_one(dual_stage(case.alone("W").graph))
+    run = carried_out(workers, case.alone("W"), tmp_path / "run", steps, one_query=True, small=True)
     assert (run.terms, run.wrong) == (3, ())
 
 
@@ -91,11 +91,11 @@ def test_pinned_versions(case: Case, workers: Workers, tmp_path: Path) -> None:
     assert (run.terms, run.wrong) == (2 + 2 + 2, ())
 
 
-@pytest.mark.parametrize(("view", "order"), [("W", "AB"), ("W", "BA"), ("G", "BA")])
-def test_one_source_at_a_time(case: Case, workers: Workers, tmp_path: Path, view: str, order: str) -> None:
-    strategy = view_strategy(view, one_way_blocks(order))
-    run = carried_out(workers, case.alone(view), tmp_path / "run", one_by_one(strategy), small=True)
-    assert (run.terms, run.wrong) == (len(order), ())
+@pytest.mark.parametrize("order", ["AB", "BA"])
+def test_one_source_at_a_time(case: Case, workers: Workers, tmp_path: Path, order: str) -> None:
+    strategy = view_strategy("W", one_way_blocks(order))
+    run = carried_out(workers, case.alone("W"), tmp_path / "run", one_by_one(strategy), small=True)
+    assert (run.terms, run.wrong) == (2, ())
 
 
 def test_a_source_that_is_never_propagated_is_found_out(case: Case, workers: Workers, tmp_path: Path) -> None:
