@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import capture, choice, copy, differential, integrate, noop, refresh, whips
+from bench import capture, choice, copy, differential, integrate, noop, refresh, vdag, whips
 
 BENCHMARKS = {
     "refresh": refresh.run,
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "integrate": integrate.run,
     "whips": whips.run,
     "choice": choice.run,
+    "vdag": vdag.run,
 }
 
 if __name__ == "__main__":

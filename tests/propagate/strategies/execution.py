@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.evaluate import evaluate
-from strandline.algebra.plan import At, Change, Join, Operand, Output, Plan, Project, Scan, map_scans
+from strandline.algebra.plan import At, Change, Join, Operand, Output, Plan, Project, Scan
 from strandline.algebra.scalar import Col, equality
 from strandline.algebra.schema import Column
-from strandline.algebra.term import Term, substitute_now
 from strandline.propagate.strategies.expressions import Comp, Expression, Inst
 from strandline.propagate.strategies.graph import ViewGraph
 from strandline.propagate.strategies.multi_version import PinnedComp, PinnedStep
+from strandline.propagate.strategies.terms import comp_terms, pinned_term
 
 FIELDS = (Column("a", "bigint"), Column("b", "bigint"))
 Contents = Mapping[str, SignedBag]
@@ -90,13 +90,12 @@ class Warehouse:
             case Comp():
                 return self.comp(step)
             case PinnedComp():
-                return evaluate(pinned(self.definitions[step.view], step), self._pinned)
+                return evaluate(pinned_term(self.definitions[step.view], step), self._pinned)
 
     def comp(self, step: Comp) -> SignedBag:
         """The sum of all terms with at least one delta, the other operands as they are installed."""
-        changes = {source: Change(source) for source in step.over}
-        terms = substitute_now(Term(self.definitions[step.view]), changes)
-        return sum((evaluate(term.plan, self._current) for term in terms), SignedBag())
+        terms = comp_terms(self.definitions[step.view], step)
+        return sum((evaluate(term, self._current) for term in terms), SignedBag())
 
     def _current(self, operand: Operand) -> SignedBag:
         assert isinstance(operand, At | Change)
@@ -112,18 +111,6 @@ class Warehouse:
             case Change(relation):
                 return self.deltas[relation]
         raise AssertionError(f"a step reads {operand}")
-
-
-def pinned(definition: Plan, step: PinnedComp) -> Plan:
-    """The term of *step*: its operands in the places of the relations."""
-    operands: dict[str, At | Change] = {at.relation: at for at in step.reads}
-    operands[step.delta.relation] = step.delta
-
-    def bound(scan: Scan) -> Scan:
-        assert isinstance(scan.operand, At)
-        return replace(scan, operand=operands[scan.operand.relation])
-
-    return map_scans(definition, bound)
 
 
 @dataclass(frozen=True)

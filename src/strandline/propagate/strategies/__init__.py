@@ -8,7 +8,8 @@ Where a table has versions, as here, each operand is pinned to one, and each vie
 (:mod:`~strandline.propagate.strategies.multi_version`): no strategy for one version costs less.
 
 - Values: :mod:`~strandline.propagate.strategies.graph`, :mod:`~strandline.propagate.strategies.sizes`,
-  :mod:`~strandline.propagate.strategies.expressions`, :mod:`~strandline.propagate.strategies.orderings`.
+  :mod:`~strandline.propagate.strategies.expressions`, :mod:`~strandline.propagate.strategies.orderings`; what a step
+  computes: :mod:`~strandline.propagate.strategies.terms`.
 - All of them: :mod:`~strandline.propagate.strategies.partitions` for one view,
   :mod:`~strandline.propagate.strategies.enumeration` for a graph.
 - Algorithms: :mod:`~strandline.propagate.strategies.dual_stage`, :mod:`~strandline.propagate.strategies.one_way`,
