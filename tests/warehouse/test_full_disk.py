@@ -99,8 +99,7 @@ def test_a_full_disk_is_said_and_with_space_again_nothing_was_lost(
             outcome = refreshed(warehouse)
             if isinstance(outcome, RefreshReport):
                 problem, root = str(outcome.views["large"].problem), warehouse._project.warehouse_root
-                assert problem.startswith(f"DISK_FULL: no space is left at {root}"), problem
-                assert "make space there, and refresh again" in problem
+                assert f"DISK_FULL: no space is left at {root}; make space there, and refresh again" in problem, problem
                 assert outcome.views["little"].problem is None
             else:
                 assert outcome.code == "CATALOG_FULL", outcome
