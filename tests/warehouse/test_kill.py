@@ -28,7 +28,7 @@ def test_two_kills_lose_nothing_and_do_nothing_twice(tmp_path: Path, engine: Eng
 def test_three_kills_of_a_graph_end_as_if_there_had_been_none(tmp_path: Path, engine: Engine) -> None:
     """One refresh of twelve views, killed three times: at a step, in the resumed one, and its Spark alone.
 
-    It takes about 50 seconds; ``make campaign-graph`` kills at every event.
+    It takes about a minute; ``make campaign-graph`` kills at every event.
     """
     graph = Graph(tmp_path, engine, seed=5)
     graph.change()
