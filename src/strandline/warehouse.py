@@ -339,7 +339,10 @@ class Warehouse:
                             f"{view}; it is declared INCREMENTAL STRICT, so say that you accept the rebuild: "
                             "`strandline refresh --accept`.",
                         )
-                    self._definitions().apply(view.create)
+                    if view.change == "rescheduled":
+                        self._definitions().reschedule(view.create)
+                    else:
+                        self._definitions().apply(view.create)
                 relations = KnownRelations(self._catalog, self._sources)
                 follow_types(self._definitions(), self._vdag(), relations, names if full else [])
                 self._declared.close_unread()

@@ -96,6 +96,7 @@ def test_an_empty_project_has_nothing_to_show(empty: Path, invoke: Invoke) -> No
     assert found == {
         **dict.fromkeys(("state", "published_at", "unfinished")),
         **{name: [] for name in ("views", "sources", "logs", "base_views", "pending")},
+        "costs": {"costs": "fixed", "calibration": None},
     }
     assert "There are no views yet." in invoke("plan", project=empty).stdout
     assert "There are no views yet." in invoke("verify", project=empty).stdout

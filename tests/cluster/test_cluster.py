@@ -41,7 +41,7 @@ def test_a_worker_and_then_a_driver_die_and_nothing_is_lost(tmp_path: Path, data
 
             # A driver is killed while it holds the lock; until then the other one may read, but not refresh.
             java = first.ask("executors")["java"][0]
-            shop.reprice()
+            shop.repeat_lines()
             before = second.ask("read", view="by_product")
             first.tell("refresh", hold=True)
             assert "holds" in first.answer()

@@ -103,7 +103,7 @@ def test_a_fault_that_may_pass_is_tried_again_and_told(
     def flaky(kind: str, subject: str) -> None:
         if kind == "install" and left[0]:
             left[0] -= 1
-            raise ConnectionError("java.net.SocketException: Connection reset")
+            raise RuntimeError("java.net.SocketException: Connection reset")
 
     around(monkeypatch, flaky)
     events: list[Event] = []
@@ -126,7 +126,7 @@ def test_a_fault_that_stays_is_given_up_after_a_few_attempts(
     def broken(kind: str, subject: str) -> None:
         if kind == "install":
             tries.append(subject)
-            raise ConnectionError("Connection reset by peer")
+            raise RuntimeError("java.io.IOException: Connection reset by peer")
 
     with monkeypatch.context() as patched:
         around(patched, broken)

@@ -21,7 +21,6 @@ from strandline.algebra.schema import Schema, names
 from strandline.catalog import AddView, Catalog, DropView, Json, RedefineView, ViewRecord
 from strandline.cost.model import CostModel
 from strandline.define.base_views import BaseViews
-from strandline.define.files import same_but_schedule
 from strandline.define.hidden import placed
 from strandline.define.multiplicity import multiplicity
 from strandline.define.relations import KnownRelations
@@ -194,15 +193,17 @@ class Definitions:
         nodes = Vdag(node_of(record, self._root) for record in self._catalog.views.all())
         return multiplicity(self._engine, self._catalog, nodes, self._sources, compiled.blocks[-1])
 
+    def reschedule(self, create: CreateView) -> None:
+        """Give a view the schedule of *create*, which is its definition otherwise; nothing is compiled."""
+        record = self._catalog.views.get(create.name)
+        assert record is not None
+        options = {**record.options, "schedule": _shown_schedule(create)}
+        self._catalog.views.replace(record.name, options=options, origin=create.origin.file)
+
     def apply(self, create: CreateView) -> None:
         """Make what *create* defines what the catalog has: a new view, another definition, or other options."""
-        record = self._catalog.views.get(create.name)
-        # A statement, unlike a file, also asks for the source tables to be looked at as they are now.
-        if record is not None and not create.or_replace and same_but_schedule(record, create):
-            options = {**record.options, "schedule": _shown_schedule(create)}
-            self._catalog.views.replace(record.name, options=options, origin=create.origin.file)
-            return
         definition = self.compile(create)
+        record = self._catalog.views.get(create.name)
         if record is None:
             self.register(definition)
         elif record.fingerprint == definition.fingerprint and record.inputs == definition.inputs:

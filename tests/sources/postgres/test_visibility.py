@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg import Connection, IsolationLevel
 
+from strandline.sources.postgres.slot import flushed, wait_until_flushed
 from strandline.sources.postgres.visibility import Visible
 from tests.sources.postgres.slots import Slot, slot_of
 
@@ -183,3 +184,16 @@ def test_a_later_commit_can_be_seen_when_an_earlier_one_is_not(slot: Slot) -> No
         snapshot, rows = look(slot.reader)
         assert rows == {*before, earlier, later}
         assert (snapshot.sees(earlier), snapshot.sees(later)) == (True, True)
+
+
+@pytest.mark.postgres
+def test_what_an_open_transaction_wrote_is_not_waited_for(database: str) -> None:
+    """Its records may stay in the server's memory until somebody commits."""
+    with psycopg.connect(database, autocommit=True) as ours, psycopg.connect(database) as theirs:
+        ours.execute("CREATE TABLE written (x int)")
+        for number in range(20):
+            theirs.execute("INSERT INTO written VALUES (%s)", (number,))
+            began = time.monotonic()
+            end = wait_until_flushed(ours, patience=5)
+            assert time.monotonic() - began < 3
+            assert end <= flushed(ours)

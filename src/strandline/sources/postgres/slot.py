@@ -57,6 +57,10 @@ def server_state(connection: Connection[Any]) -> ServerState:
     return ServerState(row[0], row[1], parse_lsn(row[2]))
 
 
+FLUSHED_BY_ITSELF = 0.5
+"""Seconds within which a server flushes what was committed, by its usual settings."""
+
+
 def flushed(connection: Connection[Any]) -> int:
     """The end of what is safe on the server's disk, and so of what a slot can give."""
     return parse_lsn(str(_one(connection, "SELECT pg_current_wal_flush_lsn()::text")))
@@ -65,12 +69,17 @@ def flushed(connection: Connection[Any]) -> int:
 def wait_until_flushed(connection: Connection[Any], patience: float) -> int:
     """Wait until all that is committed now is flushed; where that ends.
 
-    A transaction may be visible before its commit record is on disk (``synchronous_commit = off``).
+    A transaction may be visible before its commit record is on disk (``synchronous_commit = off``). What a transaction
+    that is not committed yet has written may stay in memory for as long as nobody commits: then we do.
     """
     written = parse_lsn(str(_one(connection, "SELECT pg_current_wal_insert_lsn()::text")))
-    deadline = time.monotonic() + patience
+    began, pushed = time.monotonic(), False
     while (found := flushed(connection)) < written:
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > FLUSHED_BY_ITSELF and not pushed:
+            _push(connection)
+            pushed = True
+        if waited > patience:
             raise SourceError(
                 "SOURCE_BUSY",
                 f"{_where(connection)} did not flush its log up to {format_lsn(written)} within {patience:.0f} s; "
@@ -78,6 +87,13 @@ def wait_until_flushed(connection: Connection[Any], patience: float) -> int:
             )
         time.sleep(0.02)
     return found
+
+
+def _push(connection: Connection[Any]) -> None:
+    """Commit something that no table shows, and wait for the disk: all that was written before is on it then."""
+    with connection.transaction():
+        connection.execute("SET LOCAL synchronous_commit = local")
+        connection.execute("SELECT pg_logical_emit_message(true, 'strandline', '')")
 
 
 def slot_state(connection: Connection[Any], slot: str) -> SlotState | None:
