@@ -48,8 +48,12 @@ def replace_lost_tables(catalog: Catalog, engine: Engine, vdag: Vdag, names: Seq
 
 
 def _readable(node: Node, version: int, engine: Engine) -> bool:
+    """Whether the table is there; one that is filled from its source must be whole, to be put back if that fails."""
+    log = DeltaLog(node.path, engine.storage_options)
+    if node.copied or node.base:
+        return log.holds_version(version)
     try:
-        DeltaLog(node.path, engine.storage_options).size(version)
+        log.size(version)
     except NoSuchTable:
         return False
     return True

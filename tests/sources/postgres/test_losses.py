@@ -1,4 +1,4 @@
-"""The copy of a PostgreSQL table that is lost is read anew. About 10 seconds."""
+"""The copy of a PostgreSQL table that is lost, in part or whole, is read anew. About 10 seconds."""
 
 from __future__ import annotations
 
@@ -28,10 +28,15 @@ def opened(database: str, tmp_path: Path, engine: Engine) -> Iterator[Live]:
         yield opened
 
 
-def test_a_copy_that_is_lost_is_named_and_read_anew(opened: Live) -> None:
+@pytest.mark.parametrize("lost", ["table", "file"])
+def test_a_copy_that_is_lost_is_named_and_read_anew(opened: Live, lost: str) -> None:
     opened.follow("vb", "SELECT id, x FROM src.b")
     opened.refresh()
-    shutil.rmtree(Path(opened.source.node("a").path))
+    folder = Path(opened.source.node("a").path)
+    if lost == "table":
+        shutil.rmtree(folder)
+    else:
+        next(folder.glob("*.parquet")).unlink()
     opened.execute("UPDATE a SET x = x + 1", "INSERT INTO b VALUES (6, 6)")
     report = opened.warehouse.refresh()
     problem = str(report.views["va"].problem)
