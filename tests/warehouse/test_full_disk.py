@@ -100,7 +100,9 @@ def test_a_full_disk_is_said_and_with_space_again_nothing_was_lost(
             if isinstance(outcome, RefreshReport):
                 problem, root = str(outcome.views["large"].problem), warehouse._project.warehouse_root
                 assert f"DISK_FULL: no space is left at {root}; make space there, and refresh again" in problem, problem
-                assert outcome.views["little"].problem is None
+                # Steps run side by side: while the large one holds what is left of the disk, the little one finds none.
+                other = outcome.views["little"].problem
+                assert other is None or (full is not no_large_files and other.startswith("DISK_FULL")), other
             else:
                 assert outcome.code == "CATALOG_FULL", outcome
             for name, rows in before.items():

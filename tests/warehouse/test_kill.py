@@ -14,12 +14,11 @@ from tests.conftest import new_project
 
 @pytest.mark.spark
 @pytest.mark.kill
-def test_two_kills_lose_nothing_and_do_nothing_twice(tmp_path: Path, engine: Engine) -> None:
-    """While sources are captured, and in the middle; ``make campaign-kill`` kills many more."""
+def test_a_kill_loses_nothing_and_does_nothing_twice(tmp_path: Path, engine: Engine) -> None:
+    """While sources are captured; ``make campaign-kill`` kills many more times, and elsewhere."""
     new_project(tmp_path / "project")
     campaign = Campaign(tmp_path, engine, seed=7)
-    for event in (-1, 13):
-        assert campaign.kill_once(event) is not None
+    assert campaign.kill_once(-1) is not None
     campaign.close()
 
 
