@@ -11,7 +11,9 @@ from typing import Any, Self
 
 import psycopg
 
+from strandline import Warehouse
 from strandline.demo.server import SUPERUSER, PostgresServer
+from tests.conftest import bag
 
 ACCOUNTS = 500
 OPENING = 100
@@ -117,3 +119,17 @@ class Bank:
         connection.commit()
         with self._lock:
             self.transfers += moves
+
+
+def money_held(warehouse: Warehouse, bank: Bank) -> int:
+    """Views and copies equal what the bank holds, and no state shows half a transfer: the number of such states."""
+    for name in VIEWS:
+        assert bag(tuple(row) for row in warehouse.read(name).collect()) == bag(bank.answer(name)), name
+        assert warehouse.verify(name).ok, name
+    for table in warehouse.copies():
+        assert warehouse.verify_source(table).ok, table
+    states = [state.number for state in warehouse.states() if "total" in state.entries]
+    for number in states:
+        found = [tuple(row) for row in warehouse.read("total", state=number).collect()]
+        assert found == [(TOTAL, ACCOUNTS)], f"money was lost in state {number}: {found}"
+    return len(states)

@@ -24,8 +24,7 @@ import yaml
 from strandline import Warehouse
 from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.project.folder import Project
-from tests.campaign.bank import ACCOUNTS, TOTAL, VIEWS, Bank
-from tests.conftest import bag
+from tests.campaign.bank import VIEWS, Bank, money_held
 from tests.watch.process import Told, WatchProcess
 
 MAX_LAG = 30.0
@@ -172,16 +171,8 @@ def _memory(seen: Seen) -> str:
 def _checked(project: Path, bank: Bank) -> str:
     with Warehouse.open(project) as warehouse:
         assert warehouse.refresh(wait=60).ok
-        for name in VIEWS:
-            assert bag(tuple(row) for row in warehouse.read(name).collect()) == bag(bank.answer(name)), name
-            assert warehouse.verify(name).ok, name
-        for table in warehouse.copies():
-            assert warehouse.verify_source(table).ok, table
-        states = [state.number for state in warehouse.states() if "total" in state.entries]
-        for number in states:
-            found = [tuple(row) for row in warehouse.read("total", state=number).collect()]
-            assert found == [(TOTAL, ACCOUNTS)], f"money was lost in state {number}: {found}"
-    return f"{bank.transfers:,} transfers; the total held in {len(states)} states; views and copies equal the source"
+        states = money_held(warehouse, bank)
+    return f"{bank.transfers:,} transfers; the total held in {states} states; views and copies equal the source"
 
 
 if __name__ == "__main__":

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from strandline import Warehouse
 from strandline.algebra.schema import Column
 from strandline.cost.model import FIXED
-from strandline.engine.session import Engine
 from strandline.sources.memory import MemorySource
 
 pytestmark = pytest.mark.spark
@@ -25,13 +21,6 @@ def source() -> MemorySource:
         source.create(table, (Column("k", "bigint"), Column("v", "bigint")))
         source.commit(table, [(number, number) for number in range(rows)])
     return source
-
-
-@pytest.fixture
-def wh(tmp_path: Path, engine: Engine, source: MemorySource) -> Iterator[Warehouse]:
-    with Warehouse.open(tmp_path / "project", spark=engine.spark) as warehouse:
-        warehouse.attach(source)
-        yield warehouse
 
 
 def test_a_term_is_charged_for_the_relations_that_it_looks_rows_up_in(wh: Warehouse, source: MemorySource) -> None:

@@ -2,8 +2,7 @@
 
 Classic Spark keeps these numbers for its own user interface, whether that is shown or not. A Spark Connect server does
 not hand them out; then nothing is known. Neither is it of a step that commits to a Delta table through Spark: a part of
-what that runs is not counted with the session. Bytes read are not told at all, because Spark misses those that it reads
-ahead.
+what that runs is not counted with the session. Bytes read are not told: what Spark counts of them is far too low.
 """
 
 from __future__ import annotations
