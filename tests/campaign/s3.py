@@ -134,7 +134,7 @@ def follow(folder: Path, engine: Engine, shop: RemoteShop, rounds: int) -> None:
         shop.declare(warehouse)
         dump(dumps, 0)
         keys = {"stock": ["product"]}
-        warehouse.add_source("dumps", kind="files", path=str(dumps.parent), keys=keys, settle=0)
+        warehouse.add_source("dumps", kind="files", path=str(dumps.parent), format="csv", keys=keys, settle=0)
         create_views(warehouse, VIEWS | {"stock": "SELECT product, pieces FROM dumps.stock WHERE pieces > 2"})
         for number in range(1, rounds + 1):
             changes = [shop.change() for _ in range(3)]
