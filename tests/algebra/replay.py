@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, BlockDelta, Method, delta_of
@@ -13,6 +13,7 @@ from strandline.algebra.evaluate import NegativeCount, evaluate
 from strandline.algebra.plan import COUNT, At, Backing, Bag, Change, Filter, GroupBy, Operand, Plan, Scan
 from strandline.algebra.scalar import Call, Col, Lit
 from strandline.algebra.schema import names
+from strandline.algebra.shared import SharedJoin
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,12 @@ def refreshed(
     method: Method = "explicit",
     assumed: Assumed = NOTHING,
     order: Sequence[str] = (),
+    sharing: Mapping[str, Sequence[SharedJoin]] | None = None,
 ) -> Refresh:
     """*before* after *changes* of the leaves, block by block, each from the deltas of those below it.
 
-    *order* is the one in which the inputs of a join are taken to change.
+    *order* is the one in which the inputs of a join are taken to change. The deltas of the joins that a block is
+    *sharing* are computed apart.
     """
     visible, stored = dict(before.visible), dict(before.stored)
     deltas = dict(changes)
@@ -110,8 +113,14 @@ def refreshed(
     for block in blocks:
         inputs = [deltas[name] for name in block.inputs if name in deltas]
         insert_only = not any(delta.deleted for delta in inputs)
-        known = {"insert_only": insert_only, "method": method, "assumed": assumed, "order": order}
-        plan = delta_of(block, deltas.keys(), **known)  # type: ignore[arg-type]
+        shared = []
+        for join in (sharing or {}).get(block.node, ()):
+            apart = delta_of(Block(join.name, join.plan), deltas.keys(), insert_only=insert_only, assumed=assumed)
+            deltas[join.name] = SignedBag() if apart is None else evaluate(apart.plan, operand_rows)
+            shared.append(replace(join, empty=not deltas[join.name]))
+        changed = [name for name in deltas if name in visible]
+        known = {"insert_only": insert_only, "method": method, "assumed": assumed, "order": order, "shared": shared}
+        plan = delta_of(block, changed, **known)  # type: ignore[arg-type]
         if plan is None:
             continue
         delta = evaluate(plan.plan, operand_rows)

@@ -31,6 +31,7 @@ from strandline.algebra.plan import (
 )
 from strandline.algebra.scalar import Col, Scalar
 from strandline.algebra.schema import Schema
+from strandline.algebra.shared import SharedJoin, folded
 from strandline.algebra.term import Sum, as_plan
 
 Strategy = Literal["none", "incremental", "affected", "full"]
@@ -142,6 +143,7 @@ def delta_of(
     method: Method = "explicit",
     assumed: Assumed = NOTHING,
     order: Sequence[str] = (),
+    shared: Collection[SharedJoin] = (),
 ) -> BlockDelta | None:
     """The delta of the stored rows of *block*, or None if nothing in *changed* can change them.
 
@@ -149,30 +151,32 @@ def delta_of(
     read twice; *stored_keys* scans them if they were stored. A *method* that the aggregates do not allow gives way to
     the one that they do. A counted block's delta is that of its body: counts follow when it is installed. *assumed* are
     constraints that hold before and after the changes. In joins inputs are taken to change in *order*: any is right,
-    and it says which are read before the change.
+    and it says which are read before the change. The deltas of *shared* joins are stored, and read where the body holds
+    such a join.
     """
-    block = replace(block, body=simplified(block.body, assumed)[0])
-    terms = differentiate(block.body, changed, assumed, order)
-    body = as_plan(terms)
-    if body is None:
+    body, known = folded(simplified(block.body, assumed)[0], shared)
+    block = replace(block, body=body)
+    terms = differentiate(block.body, changed, assumed, order, known)
+    changes = as_plan(terms)
+    if changes is None:
         return None
     insert_only = insert_only and monotone(block.body)
     below = _named(strategies(block.body))
     if block.ordered is not None:
-        touched = sections.touched(block.ordered, body)
+        touched = sections.touched(block.ordered, changes)
         plan = sections.affected(block.node, block.ordered, block.body, stored_keys or touched, changed)
         return BlockDelta(plan, "affected", (*below, sections.strategy(block.ordered)), terms, touched)
     if not block.grouped or block.counted:
         form: Form = "copies" if block.counted else "explicit"
-        return BlockDelta(Net(body), _weakest(below), below, terms, form=form)
+        return BlockDelta(Net(changes), _weakest(below), below, terms, form=form)
     group = GroupBy(block.body, block.keys, block.partials)
     old = group_by.backing(block.node, group)
     if method != "affected" and group_by.absorbs(block.partials, insert_only=insert_only):
         operators = (*below, group_by.LINEAR)
         if method == "summary":
-            return BlockDelta(group_by.summary(group, body), _weakest(below), operators, terms, form="summary")
-        return BlockDelta(group_by.linear(group, body, old), _weakest(below), operators, terms)
-    keys = group_by.touched_keys(group, body)
+            return BlockDelta(group_by.summary(group, changes), _weakest(below), operators, terms, form="summary")
+        return BlockDelta(group_by.linear(group, changes, old), _weakest(below), operators, terms)
+    keys = group_by.touched_keys(group, changes)
     plan = group_by.affected(group, stored_keys or keys, old, changed)
     return BlockDelta(plan, "affected", (*below, group_by.AFFECTED), terms, keys)
 

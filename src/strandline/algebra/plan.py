@@ -463,7 +463,6 @@ def decomposed(join: OuterJoin) -> UnionAll:
 
 def beside_nulls(plan: Plan, columns: Schema) -> Plan:
     """The rows of *plan* as rows of *columns*, NULL being in those that it does not have."""
-    """The rows of *plan* with those of *columns* that it does not have, as NULL."""
     there = set(names(plan.columns))
     outputs = [
         Output(c, Col(c.name) if c.name in there else Text((f"CAST(NULL AS {c.type})",), Lit(None))) for c in columns

@@ -21,6 +21,7 @@ DOING = {
     "ask for": "asking for",
     "ingest": "reading the changes of",
     "compute": "computing the changes of",
+    "share": "sharing the changes of",
     "compare": "comparing versions of",
     "install": "installing the changes of",
     "recompute": "recomputing",

@@ -88,6 +88,11 @@ def noted(pinned: Mapping[str, Json]) -> dict[str, str]:
     return dict(found)
 
 
+def found_by(versions: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
+    """What at least one of several versions, which have seen the same, found to hold."""
+    return {name: verdict for seen in versions for name, verdict in noted(seen).items() if verdict == HOLDS}
+
+
 def usable(uses: Iterable[Use], pinned: Mapping[str, Json]) -> tuple[Constraint, ...]:
     """The constraints that a node can rely on, given what its version notes."""
     known = noted(pinned)
@@ -143,19 +148,28 @@ class ConstraintChecks:
         for use in uses:
             if isinstance(use.constraint, AppendOnly):
                 self._only_inserted(use.constraint, deltas)
-        relied = usable(uses, pins.pre)
+        held, broken = self._still_holding(node, usable(uses, pins.pre), pins, deltas)
+        waiting = [use.constraint for use in uses if str(use.constraint) not in noted(pins.pre)]
+        looked = self._whole(node, pins, waiting)
+        kept = {str(c): HOLDS for c in held.constraints if not isinstance(c, AppendOnly)}
+        still = {name: verdict for name, verdict in noted(pins.pre).items() if verdict == BROKEN}
+        told = "; ".join([*broken.values(), *([looked.how] if looked.how else [])])
+        return Found(held, {**still, **kept, **looked.noted}, told or None)
+
+    def shared(self, node: Node, pins: Pins, deltas: Mapping[str, Delta]) -> Assumed:
+        """What the delta of a join can be computed by, of what its readers found to hold."""
+        return self._still_holding(node, usable(uses_of(node, self._declared), pins.pre), pins, deltas)[0]
+
+    def _still_holding(
+        self, node: Node, relied: Sequence[Constraint], pins: Pins, deltas: Mapping[str, Delta]
+    ) -> tuple[Assumed, dict[Constraint, str]]:
+        """Which constraints of those that held hold after the changes as well; and what was set aside."""
         touched = {name: delta for name, delta in deltas.items() if delta.rows}
         known = self._measured(node, relied, pins, touched)
         checks = self._checks(node)
         tests = [check for c in relied for check in checks.after(c, touched.keys(), known)]
         broken = self._judged(self._violations(node, tests, pins))
-        held = [c for c in relied if c not in broken]
-        waiting = [use.constraint for use in uses if str(use.constraint) not in noted(pins.pre)]
-        looked = self._whole(node, pins, waiting)
-        kept = {str(c): HOLDS for c in held if not isinstance(c, AppendOnly)}
-        still = {name: verdict for name, verdict in noted(pins.pre).items() if verdict == BROKEN}
-        told = "; ".join([*broken.values(), *([looked.how] if looked.how else [])])
-        return Found(replace(known, constraints=tuple(held)), {**still, **kept, **looked.noted}, told or None)
+        return replace(known, constraints=tuple(c for c in relied if c not in broken)), broken
 
     def _whole(self, node: Node, pins: Pins, constraints: Iterable[Constraint]) -> Found:
         """Whether constraints hold in what a node is to show."""

@@ -7,7 +7,7 @@ too: steps that are done are skipped, those that were running are recognised by 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from queue import Queue
 from threading import Event as Flag
@@ -235,16 +235,25 @@ class _Run:
             return self._failed[step.subject]
         if step.kind == "ingest":
             return None
+        if step.kind == "share":
+            shared = next(each for each in self._plan.shared if each.name == step.subject)
+            return self._failed_input(shared.relations)
         node = self._context.vdag.nodes[step.subject]
         if node.copied:
             return self._failed.get(_captured(node.name.split(".", 1)[0]))
-        for name in node.inputs:
+        return self._failed_input(node.inputs)
+
+    def _failed_input(self, inputs: Iterable[str]) -> str | None:
+        for name in inputs:
             if name in self._failed:
                 cause = self._failed[name]
                 return cause if cause.startswith("INPUT_FAILED") else f"INPUT_FAILED: {name}: {cause}"
         return None
 
     def _fail(self, step: Step, told: str) -> None:
+        if step.kind == "share":
+            # Its readers can do without: they are computed each for itself.
+            return
         if step.kind == "capture":
             self._failed[_captured(step.subject)] = told
             return

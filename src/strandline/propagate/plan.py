@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from strandline.algebra.block import Method, Strategy
+from strandline.algebra.codec import from_json
+from strandline.algebra.shared import SharedJoin
 from strandline.catalog import Json, understanding
 from strandline.cost.charges import Amounts
 from strandline.reasons import Reason
@@ -31,16 +33,16 @@ def key_of(pin: Json) -> str:
     return json.dumps(pin, sort_keys=True)
 
 
-StepKind = Literal["capture", "load", "ingest", "compute", "compare", "install", "recompute", "publish"]
+StepKind = Literal["capture", "load", "ingest", "share", "compute", "compare", "install", "recompute", "publish"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step: *subject* is a source (capture), a leaf (ingest), a node, or empty (publish).
+    """One step: *subject* is a source (capture), a leaf (ingest), a shared join (share), a node, or empty (publish).
 
     ``capture`` takes a source's changes into the change log, ``load`` reads a copied table anew; ``ingest`` stores the
-    delta of a leaf, ``compute`` the delta of a node, ``compare`` the delta of a recomputed node; ``install`` and
-    ``recompute`` make a new version of a node's table; ``publish`` makes the new state.
+    delta of a leaf, ``share`` that of a join, ``compute`` the delta of a node, ``compare`` the delta of a recomputed
+    node; ``install`` and ``recompute`` make a new version of a node's table; ``publish`` makes the new state.
     """
 
     id: str
@@ -94,6 +96,31 @@ class NodePlan:
     """Of a base view of which every state is kept: where the changes of single updates are, and which these are."""
     constraints: tuple[str, ...] = ()
     """Declared constraints that matter to the view, and what they give or why they are not used."""
+    shares: tuple[str, ...] = ()
+    """The shared joins whose deltas it is computed from."""
+
+
+@dataclass(frozen=True)
+class SharedDelta:
+    """A join whose delta is computed once for all its *readers*.
+
+    *pinned* names, for each of its relations, what all of them have seen of it.
+    """
+
+    name: str
+    definition: Json
+    readers: tuple[str, ...]
+    pinned: Mapping[str, Json]
+    changed: tuple[str, ...]
+    order: tuple[str, ...] = ()
+
+    @property
+    def join(self) -> SharedJoin:
+        return SharedJoin(self.name, from_json(self.definition))
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return tuple(self.pinned)
 
 
 @dataclass(frozen=True)
@@ -110,6 +137,7 @@ class RefreshPlan:
     """View files that a refresh will apply first."""
     costs: str = field(default="fixed", compare=False)
     """Where the constants of the estimates come from."""
+    shared: tuple[SharedDelta, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -125,6 +153,10 @@ class RefreshPlan:
         """The plan of one node."""
         return next(n for n in self.nodes if n.name == name)
 
+    def shared_by(self, node: NodePlan) -> tuple[SharedDelta, ...]:
+        """The shared joins whose deltas a node is computed from, in the order in which they were chosen."""
+        return tuple(shared for shared in self.shared if shared.name in node.shares)
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as a JSON value."""
         nodes = [{**asdict(n), "reason": n.reason.to_dict()} for n in self.nodes]
@@ -136,6 +168,7 @@ class RefreshPlan:
             "sql": dict(self.sql),
             "pending": list(self.pending),
             "costs": self.costs,
+            "shared": [asdict(shared) for shared in self.shared],
             "predicted": self.predicted,
         }
 
@@ -146,7 +179,7 @@ class RefreshPlan:
             nodes = []
             for entry in found["views"]:
                 reason = Reason(entry["reason"]["code"], entry["reason"]["text"])
-                lists = ("changed", "operators", "order", "constraints")
+                lists = ("changed", "operators", "order", "constraints", "shares")
                 listed = {name: tuple(entry.get(name, ())) for name in lists}
                 nodes.append(NodePlan(**{**entry, "reason": reason, **listed}))
             steps = tuple(Step(**step) for step in found["steps"])
@@ -154,13 +187,15 @@ class RefreshPlan:
                 if step.kind not in get_args(StepKind):
                     raise ValueError(f"{step.kind!r} is no kind of step")
             told = (found["sql"], tuple(found["pending"]), found.get("costs", "fixed"))
-            return cls(found["id"], found["base_state"], tuple(nodes), steps, *told)
+            shared = tuple(_shared(entry) for entry in found.get("shared", ()))
+            return cls(found["id"], found["base_state"], tuple(nodes), steps, *told, shared)
 
     def explain(self) -> str:
         """The plan for people: a line a view with strategy, reason and estimates, then the steps and the SQL."""
         lines = [f"refresh {self.id[:8]}, on top of state {self.base_state if self.base_state is not None else '-'}"]
         for node in self.nodes:
             lines.extend(_explained(node))
+        lines.extend(f"shared: {each.name}, for {', '.join(each.readers)}" for each in self.shared)
         lines.extend(f"to be applied first: {view}" for view in self.pending)
         if self.empty and not self.pending:
             lines.append("nothing to do: no input has changed")
@@ -187,6 +222,11 @@ METHODS: Mapping[Method, str] = {
 }
 
 
+def _shared(entry: Mapping[str, Any]) -> SharedDelta:
+    listed = {name: tuple(entry[name]) for name in ("readers", "changed", "order")}
+    return SharedDelta(**{**entry, **listed})
+
+
 def _step(step: Step) -> str:
     name = f"{step.kind} {step.subject}".rstrip()
     if step.predicted is None:
@@ -208,6 +248,7 @@ def _explained(node: NodePlan) -> list[str]:
     lines.extend(f"    constraint: {line}" for line in node.constraints)
     if node.order:
         lines.append(f"    order of inputs: {', '.join(node.order)}")
+    lines.extend(f"    shares the delta of: {name}" for name in node.shares)
     for relation in node.changed:
         lines.append(f"    changed: {relation}, seen up to {_short(node.pinned.get(relation))}")
     if node.cost is not None and node.cost_full is not None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 
 from strandline.algebra.block import BlockDelta, delta_of
-from strandline.algebra.constraints import AppendOnly
-from strandline.algebra.plan import At, scans
+from strandline.algebra.constraints import AppendOnly, Assumed
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
@@ -34,6 +34,7 @@ from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, 
 from strandline.propagate.pricing import Reading, candidate, computing, installing, priced
 from strandline.propagate.publish import unpublished
 from strandline.propagate.schemas import schema_problem
+from strandline.propagate.sharing import Reader, Sharing, Sized, looked_up_by, share, sharing_charges
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import Peek, Position, Source, TableInfo
@@ -105,6 +106,7 @@ class Planner:
         self._constraints = declared(catalog)
         self._sizes: dict[str, TableSize] = {}
         self._readings: dict[str, Reading] = {}
+        self._assumed: dict[str, Assumed] = {}
         self._weighed = Weighed()
 
     def plan(self, names: Collection[str], full: Collection[str] = ()) -> RefreshPlan:
@@ -121,7 +123,10 @@ class Planner:
         if self._weighed.recomputed or self._weighed.alone:
             planned = self._planned(order, leaves, full, kept)
         newest = self._catalog.states.newest()
-        steps = self._steps(planned, leaves)
+        sharing = self._sharing(planned, leaves)
+        planned = {name: _sharing_in(plan, sharing) for name, plan in planned.items()}
+        self._readings.update({name: reader.reading for name, reader in sharing.readers.items()})
+        steps = self._steps(planned, leaves, sharing)
         plan_id = uuid.uuid4().hex
         return RefreshPlan(
             plan_id,
@@ -129,7 +134,25 @@ class Planner:
             tuple(planned.values()),
             _numbered(steps, plan_id),
             costs=self._prices.told,
+            shared=sharing.deltas,
         )
+
+    def _sharing(self, planned: Mapping[str, NodePlan], leaves: Mapping[str, _Leaf]) -> Sharing:
+        """The joins whose deltas are computed once for several nodes."""
+        readers = [
+            Reader(self._vdag.nodes[name], plan, self._assumed[name], self._readings[name])
+            for name, plan in planned.items()
+            if plan.strategy in ("incremental", "affected") and plan.terms and name in self._readings
+        ]
+
+        def size(name: str) -> Sized:
+            found = self._input_size(name, leaves)
+            seen = next((r.plan for r in readers if name in r.plan.changed), None)
+            base = None if seen is None else self._baselines[self._vdag.nodes[seen.name].record.id]
+            changed = 0 if base is None else self._changed_rows(name, base, leaves, planned)
+            return Sized(found.rows or 0, found.bytes, changed)
+
+        return share(readers, cache(size), self._prices) if len(readers) > 1 else Sharing()
 
     def _planned(
         self, order: Collection[str], leaves: Mapping[str, _Leaf], full: Collection[str], held: Mapping[str, Reason]
@@ -403,6 +426,7 @@ class Planner:
         ]
         insert_only = len(growing) == len(draft.changed)
         assumed, lines = planned_by(node, self._constraints, base.inputs, growing)
+        self._assumed[node.name] = assumed
         draft = replace(draft, constraints=lines)
         delta = delta_of(node.block, draft.changed, insert_only=insert_only, assumed=assumed)
         if delta is None:
@@ -410,7 +434,7 @@ class Planner:
             return replace(draft, strategy="incremental", reason=nothing, insert_only=True, estimated_rows=0)
         table_rows = self._table_rows(node)
         rows = sum(self._changed_rows(name, base, leaves, planned) for name in draft.changed)
-        looked_up = [self._input_size(name, leaves) for name in _looked_up(delta)]
+        looked_up = [self._input_size(name, leaves) for name in looked_up_by(delta)]
         work = Work(
             rows,
             len(delta.terms),
@@ -529,7 +553,7 @@ class Planner:
                 self._sizes[node.name] = TableSize(0, 0, 0)
         return self._sizes[node.name]
 
-    def _steps(self, planned: Mapping[str, NodePlan], leaves: Mapping[str, _Leaf]) -> list[Step]:
+    def _steps(self, planned: Mapping[str, NodePlan], leaves: Mapping[str, _Leaf], sharing: Sharing) -> list[Step]:
         """Leaves first, then each node after its inputs, then the new state."""
         steps = self._capture_steps(planned)
         intervals: dict[tuple[str, str], Step] = {}
@@ -541,7 +565,9 @@ class Planner:
                         intervals.setdefault((name, key_of(after)), self._ingest_step(name, leaves[name], after))
         steps.extend(intervals.values())
         compared = self._compared(planned)
+        to_share = dict(sharing.works)
         for plan in planned.values():
+            steps.extend(self._share_step(name, to_share.pop(name)) for name in plan.shares if name in to_share)
             node = self._vdag.nodes[plan.name]
             copied = node.copied or node.base
             if plan.strategy in ("incremental", "affected") or (copied and plan.changed):
@@ -575,6 +601,9 @@ class Planner:
         share = 0.0 if peek.insert_only else min(peek.bytes / max(leaf.bytes, 1), 1.0)
         charged = charges.ingested(rows, int(share * (leaf.rows or 0)))
         return self._step("ingest", name, charged, 2 * peek.bytes, after=after, upto=leaf.position)
+
+    def _share_step(self, name: str, work: Reading) -> Step:
+        return self._step("share", name, sharing_charges(work.work), work.bytes)
 
     def _change_steps(self, node: Node, plan: NodePlan) -> list[Step]:
         """The delta of a node, and its install."""
@@ -656,10 +685,11 @@ def _delta_reason(delta: BlockDelta, chosen: Choice) -> Reason:
     return Reason(code, chosen.why if chosen.method == "affected" else "")
 
 
-def _looked_up(delta: BlockDelta) -> list[str]:
-    """The relations that the terms of a delta read as such, each as often as it stands in one."""
-    read = [scan.operand for term in delta.terms for scan in scans(term.plan)]
-    return [operand.relation for operand in read if isinstance(operand, At)]
+def _sharing_in(plan: NodePlan, sharing: Sharing) -> NodePlan:
+    reader = sharing.readers.get(plan.name)
+    if reader is None:
+        return plan
+    return replace(plan, shares=tuple(join.name for join in reader.shared), terms=reader.reading.work.terms)
 
 
 def _numbered(steps: list[Step], plan_id: str) -> tuple[Step, ...]:

@@ -6,8 +6,9 @@ what it reads, and for nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from strandline.catalog import Json
 from strandline.propagate.plan import RefreshPlan, Step, key_of
 from strandline.propagate.vdag import Vdag
 
@@ -27,6 +28,7 @@ class _Known:
         self._made = {s.subject: s for s in plan.steps if s.kind in ("install", "recompute")}
         self._computed = {s.subject: s for s in plan.steps if s.kind == "compute"}
         self._captured = {s.subject: s for s in plan.steps if s.kind == "capture"}
+        self._shared = {s.subject: s for s in plan.steps if s.kind == "share"}
         self._deltas = {(s.subject, key_of(s.after)): s for s in plan.steps if s.kind in ("ingest", "compare")}
         self._previous = self._in_turn()
 
@@ -38,6 +40,10 @@ class _Known:
         if step.id in self._previous:
             yield self._previous[step.id]
         match step.kind:
+            case "share":
+                shared = next(each for each in self._plan.shared if each.name == step.subject)
+                yield from (self._made[name] for name in shared.relations if name in self._made)
+                yield from self._deltas_of(shared.changed, shared.pinned)
             case "compute":
                 yield from self._read(step.subject)
             case "recompute":
@@ -56,10 +62,13 @@ class _Known:
             return
         yield from self._inputs(name)
         plan = self._plan.node(name)
-        for changed in plan.changed:
-            delta = self._deltas.get((changed, key_of(plan.pinned[changed])))
-            if delta is not None:
-                yield delta
+        yield from self._deltas_of(plan.changed, plan.pinned)
+        yield from (self._shared[shared] for shared in plan.shares)
+
+    def _deltas_of(self, changed: Iterable[str], pinned: Mapping[str, Json]) -> Iterator[Step]:
+        """The steps that store deltas of relations from where they were seen."""
+        found = (self._deltas.get((name, key_of(pinned[name]))) for name in changed)
+        yield from (step for step in found if step is not None)
 
     def _inputs(self, name: str) -> Iterator[Step]:
         yield from (self._made[i] for i in self._vdag.nodes[name].inputs if i in self._made)

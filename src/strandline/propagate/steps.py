@@ -6,7 +6,8 @@ several threads; what one made is taken up by the thread that runs the plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from strandline.algebra.block import delta_of
@@ -24,16 +25,17 @@ from strandline.ingest.leaf import ingest, log_transactions
 from strandline.ingest.uncopied import HISTORY, NOTED
 from strandline.integrate.fill import Filling
 from strandline.propagate.binding import Pins
-from strandline.propagate.constraints import CONSTRAINTS, ConstraintChecks, Found
+from strandline.propagate.constraints import CONSTRAINTS, ConstraintChecks, Found, found_by
 from strandline.propagate.context import Context
-from strandline.propagate.plan import NodePlan, RefreshPlan, Step, key_of
+from strandline.propagate.plan import NodePlan, RefreshPlan, SharedDelta, Step, key_of
 from strandline.propagate.planner import DEFINITION
 from strandline.propagate.relevance import relevant
+from strandline.sources.protocol import Position
 from strandline.sql.render import render
 from strandline.store import layout
 from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import install
-from strandline.store.node import Node
+from strandline.store.node import Node, passing_node
 from strandline.store.tables import committed_version, fill, make_ready
 
 
@@ -49,6 +51,7 @@ class Steps:
         self._versions: dict[str, int] = {}
         self._constraints = ConstraintChecks(context)
         self._holding: dict[str, Mapping[str, str]] = {}
+        self._shared: dict[str, Delta] = {}
 
     def carry_out(self, step: Step, *, resumed: bool) -> tuple[dict[str, Any], NewVersion | None]:
         """Do *step*; what came of it, and the version that it made of a table.
@@ -63,6 +66,8 @@ class Steps:
                 return self._load(step, path)
             case "ingest":
                 return self._ingest(step, path), None
+            case "share":
+                return self._share(step, path), None
             case "compute":
                 return self._compute(step, path), None
             case "compare":
@@ -79,6 +84,8 @@ class Steps:
         match step.kind:
             case "ingest" | "compare":
                 self._deltas[(step.subject, key_of(step.after))] = _delta(result)
+            case "share":
+                self._shared[step.subject] = _delta(result)
             case "compute":
                 baseline = self._plan.node(step.subject).baseline
                 assert baseline is not None
@@ -153,13 +160,20 @@ class Steps:
         if node.base:
             return self._take_integrated(plan)
         assert node.block is not None
-        deltas = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
+        deltas = self._seen_since(plan)
         rows_in = sum(delta.rows for delta in deltas.values())
-        bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {"keys": f"{path}-keys"})
+        shared = [each.join for each in self._plan.shared_by(plan) if each.name in self._shared]
+        there = {join.name: self._shared[join.name] for join in shared}
+        keys = {"keys": f"{path}-keys"}
+        bound = Pins(node, plan.baseline, plan.pinned, self._post(node), {**deltas, **there}, keys)
         under = self._constraints.changed(node, bound, deltas)
         matter = relevant(self._context.engine, self._context.binding, bound, deltas)
-        changed, grows, assumed = matter.changed, plan.insert_only, under.assumed
-        known: dict[str, Any] = {"insert_only": grows, "method": plan.method, "assumed": assumed, "order": plan.order}
+        changed = matter.changed
+        known: dict[str, Any] = {"insert_only": plan.insert_only, "method": plan.method, "assumed": under.assumed}
+        known |= {
+            "order": plan.order,
+            "shared": [replace(join, empty=not there[join.name].rows) for join in shared],
+        }
         delta = delta_of(node.block, changed, **known)
         read = {"rows_in": rows_in, "irrelevant": matter.dropped, "constraints": under.noted, "how": under.how}
         nothing = {"path": "", "inserted": 0, "deleted": 0, **read}
@@ -167,9 +181,9 @@ class Steps:
             return nothing
         apart = node.block.told_apart_by
         if delta.touched_keys is not None and apart and len(delta.terms) * len(node.block.inputs) > 1:
-            keys = render(delta.touched_keys, lambda scan: self._context.binding.scan(scan, bound))
+            touched = render(delta.touched_keys, lambda scan: self._context.binding.scan(scan, bound))
             columns = tuple(key.column for key in apart)
-            shown = tables.distinct(keys, columns)
+            shown = tables.distinct(touched, columns)
             if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
                 return nothing
             stored = Scan(Bag("keys"), "", columns)
@@ -182,6 +196,27 @@ class Steps:
         else:
             written = write_delta(self._context.engine, sql, delta.plan.columns, path, delta.form)
         return {**_noted(written), **read}
+
+    def _share(self, step: Step, path: str) -> dict[str, Any]:
+        """The delta of a join, for all nodes that hold it."""
+        shared = next(each for each in self._plan.shared if each.name == step.subject)
+        readers = [self._plan.node(name) for name in shared.readers]
+        node, deltas = passing_node(shared.name, shared.join.plan), self._seen_since(shared)
+        seen = {**shared.pinned, CONSTRAINTS: found_by([reader.pinned for reader in readers])}
+        bound = Pins(node, None, seen, self._shown_of(node.inputs, readers[0].positions), deltas, {})
+        assumed = self._constraints.shared(node, bound, deltas)
+        assert node.block is not None
+        touched = [name for name, delta in deltas.items() if delta.rows]
+        delta = delta_of(node.block, touched, insert_only=False, assumed=assumed, order=shared.order)
+        rows_in = {"rows_in": sum(delta.rows for delta in deltas.values())}
+        if delta is None:
+            return {**_noted(Delta("", 0, 0)), **rows_in}
+        sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=True)
+        return {**_noted(write_delta(self._context.engine, sql, delta.plan.columns, path)), **rows_in}
+
+    def _seen_since(self, plan: NodePlan | SharedDelta) -> dict[str, Delta]:
+        """The deltas of what changed since it was seen."""
+        return {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
 
     def _compute_copy(self, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
         name, table = node.name.split(".", 1)
@@ -275,13 +310,11 @@ class Steps:
 
     def _post(self, node: Node) -> dict[str, Json]:
         """What the node is to show of each input: planned positions of leaves, newest versions of nodes."""
-        plan = self._plan.node(node.name)
-        return {
-            name: self._pin(self._context.vdag.nodes[name])
-            if name in self._context.vdag.nodes
-            else plan.positions[name]
-            for name in node.inputs
-        }
+        return self._shown_of(node.inputs, self._plan.node(node.name).positions)
+
+    def _shown_of(self, inputs: Iterable[str], positions: Mapping[str, Position]) -> dict[str, Json]:
+        nodes = self._context.vdag.nodes
+        return {name: self._pin(nodes[name]) if name in nodes else positions[name] for name in inputs}
 
     def _pin(self, node: Node) -> Json:
         return node.pin(self._version(node))

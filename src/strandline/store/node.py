@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from strandline.algebra.block import Block
@@ -170,6 +171,13 @@ class Node:
         if self.block is not None:
             return self.block.reading(stored)
         return renaming(stored, self.visible)
+
+
+def passing_node(name: str, body: Plan) -> Node:
+    """A node for the length of one refresh: it has no table, and the catalog does not know it."""
+    block = Block(name, body)
+    record = ViewRecord(0, name, "block", "", {}, None, "", block.visible, block.inputs, "", None, datetime.now(UTC))
+    return Node(record, block, None, "")
 
 
 def stored_as_written(columns: Schema) -> Schema:

@@ -5,7 +5,7 @@ One module per operator, each with the rule and the name of its strategy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from strandline.algebra.constraints import NOTHING, Assumed, Use, joins, simplified
 from strandline.algebra.differentiate import exists as _exists
@@ -34,9 +34,10 @@ from strandline.algebra.plan import (
     Values,
     Window,
     children,
+    relations,
     scans,
 )
-from strandline.algebra.term import Sum
+from strandline.algebra.term import Sum, Term
 
 
 def strategies(plan: Plan) -> tuple[str, ...]:
@@ -67,16 +68,27 @@ def relied_on(body: Plan, assumed: Assumed) -> tuple[Use, ...]:
     return tuple(dict.fromkeys((*uses, *(use for join in joins(plan) for use in _foreign_keys.uses(join, assumed)))))
 
 
-def differentiate(plan: Plan, changed: Collection[str], assumed: Assumed = NOTHING, order: Sequence[str] = ()) -> Sum:
+def differentiate(
+    plan: Plan,
+    changed: Collection[str],
+    assumed: Assumed = NOTHING,
+    order: Sequence[str] = (),
+    known: Mapping[Plan, Plan | None] | None = None,
+) -> Sum:
     """The delta of the body of a block over the interval (pre, post], where the constraints *assumed* hold.
 
-    In joins, relations change in *order*; a join that foreign keys link has one of its own.
+    In joins, relations change in *order*; a join that foreign keys link has one of its own. Of plans in *known* the
+    delta is there already, or None if it is empty.
 
     Grouping on top of a block is differentiated there (:mod:`strandline.algebra.block`).
     """
 
     def below(child: Plan) -> Sum:
-        return differentiate(child, changed, assumed, order)
+        return differentiate(child, changed, assumed, order, known)
+
+    if known and plan in known:
+        there = known[plan] if any(relation in changed for relation in relations(plan)) else None
+        return () if there is None else (Term(there),)
 
     match plan:
         case Scan():
