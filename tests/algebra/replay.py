@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, BlockDelta, Method, delta_of
 from strandline.algebra.constraints import NOTHING, Assumed
 from strandline.algebra.differentiate import group_by
 from strandline.algebra.evaluate import NegativeCount, evaluate
+from strandline.algebra.near import Ranges, near
 from strandline.algebra.plan import COUNT, At, Backing, Bag, Change, Filter, GroupBy, Operand, Plan, Scan
 from strandline.algebra.scalar import Call, Col, Lit
 from strandline.algebra.schema import names
@@ -77,6 +79,18 @@ def copies_counted(block: Block, copies: SignedBag) -> SignedBag:
     return SignedBag(((*row, count), 1) for row, count in copies.items())
 
 
+def ranges(values: Iterable[Any]) -> Ranges | None:
+    """Numbers as ranges: those that follow on each other are one."""
+    found = list(values)
+    numbers = sorted({value for value in found if value is not None})
+    pairs: list[tuple[int, int]] = []
+    for number in numbers:
+        low = pairs.pop()[0] if pairs and pairs[-1][1] == number - 1 else number
+        pairs.append((low, number))
+    literals = tuple((Lit(low), Lit(high)) for low, high in pairs)
+    return Ranges("bigint", literals, None in found) if pairs else None
+
+
 def refreshed(
     blocks: Sequence[Block],
     before: Contents,
@@ -85,11 +99,12 @@ def refreshed(
     assumed: Assumed = NOTHING,
     order: Sequence[str] = (),
     sharing: Mapping[str, Sequence[SharedJoin]] | None = None,
+    only_near: bool = False,
 ) -> Refresh:
     """*before* after *changes* of the leaves, block by block, each from the deltas of those below it.
 
     *order* is the one in which the inputs of a join are taken to change. The deltas of the joins that a block is
-    *sharing* are computed apart.
+    *sharing* are computed apart. With *only_near* tables are read within the ranges of the deltas that they meet.
     """
     visible, stored = dict(before.visible), dict(before.stored)
     deltas = dict(changes)
@@ -110,20 +125,27 @@ def refreshed(
                 return visible[relation]
         raise AssertionError(f"a delta reads {operand}")
 
+    def rows_of(plan: Plan) -> SignedBag:
+        return evaluate(near(plan, ranges_of) if only_near else plan, operand_rows)
+
+    def ranges_of(scan: Scan, field: str) -> Ranges | None:
+        place = names(scan.fields).index(field)
+        return ranges(row[place] for row in operand_rows(scan.operand))
+
     for block in blocks:
         inputs = [deltas[name] for name in block.inputs if name in deltas]
         insert_only = not any(delta.deleted for delta in inputs)
         shared = []
         for join in (sharing or {}).get(block.node, ()):
             apart = delta_of(Block(join.name, join.plan), deltas.keys(), insert_only=insert_only, assumed=assumed)
-            deltas[join.name] = SignedBag() if apart is None else evaluate(apart.plan, operand_rows)
+            deltas[join.name] = SignedBag() if apart is None else rows_of(apart.plan)
             shared.append(replace(join, empty=not deltas[join.name]))
         changed = [name for name in deltas if name in visible]
         known = {"insert_only": insert_only, "method": method, "assumed": assumed, "order": order, "shared": shared}
         plan = delta_of(block, changed, **known)  # type: ignore[arg-type]
         if plan is None:
             continue
-        delta = evaluate(plan.plan, operand_rows)
+        delta = rows_of(plan.plan)
         plans[block.node] = plan
         old = stored[block.node]
         match plan.form:

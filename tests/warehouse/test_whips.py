@@ -305,6 +305,26 @@ def test_changes_that_fail_a_selection_are_dropped_before_the_join(
     assert_verified(wh)
 
 
+def test_changes_of_columns_that_a_view_does_not_read_are_dropped_before_the_join(
+    wh: Warehouse, source: MemorySource
+) -> None:
+    create(wh, "dear", JOINED)
+    create(wh, "by_parts", BY_PARTS)
+    rows = sorted(row for row in source.rows("v1") if row[3] > 400)
+    source.commit("v1", [(o, part, qty + 1, cost) for o, part, qty, cost in rows], rows)
+    report = wh.refresh()
+    dear = report.views["dear"]
+    assert (dear.rows_in, dear.rows_irrelevant, dear.install) == (2 * len(rows), 2 * len(rows), "none")
+    assert report.views["by_parts"].rows_irrelevant == 0 and report.views["by_parts"].rows_inserted
+    # Of an update of both, and one of the quantity alone, the view takes in the first.
+    first, *others = sorted(source.rows("v1"))
+    new = [(first[0], first[1], 7, first[3] + 1), *((o, part, qty + 1, cost) for o, part, qty, cost in others)]
+    source.commit("v1", new, [first, *others])
+    dear = wh.refresh().views["dear"]
+    assert (dear.rows_in - dear.rows_irrelevant, len(others) > 1) == (2, True)
+    assert_verified(wh)
+
+
 @pytest.mark.parametrize("tiny", [0, 100_000])
 def test_updates_of_a_keyed_view_are_made_in_place(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, tiny: int

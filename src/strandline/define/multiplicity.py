@@ -37,7 +37,7 @@ def multiplicity(
         rows.append(size)
     if all(size is not None and size <= TINY_ROWS for size in rows):
         return None
-    binding = Binding(vdag, sources)
+    binding = Binding(vdag, sources, engine.storage_options)
 
     def now(scan: Scan) -> str:
         assert isinstance(scan.operand, At)

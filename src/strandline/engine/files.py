@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,9 +45,19 @@ def write_rows(table: pa.Table, path: str, storage_options: Mapping[str, str] | 
     pq.write_table(table, here / "part-0.parquet")
 
 
-def read_rows(path: str, storage_options: Mapping[str, str] | None = None) -> pa.Table:
-    """The rows of the files at *path*."""
-    return _stored(path, storage_options).to_table()
+def read_rows(
+    path: str, storage_options: Mapping[str, str] | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """The rows of the files at *path*: some *columns*, or all."""
+    return _stored(path, storage_options).to_table(columns=None if columns is None else list(columns))
+
+
+def read_column(path: str, name: str, storage_options: Mapping[str, str] | None = None) -> pa.ChunkedArray | None:
+    """One column of the files at *path*; None if there are no such files, or they do not have it."""
+    if not has_parquet(path, storage_options):
+        return None
+    stored = _stored(path, storage_options)
+    return stored.to_table(columns=[name]).column(0) if name in stored.schema.names else None
 
 
 def columns(path: str, storage_options: Mapping[str, str] | None = None) -> pa.Schema | None:

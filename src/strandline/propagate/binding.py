@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
-from strandline.algebra.plan import At, Backing, Bag, Change, Net, Scan
-from strandline.algebra.schema import Schema, names
+from strandline.algebra.constraints import origins
+from strandline.algebra.near import Ranges, near
+from strandline.algebra.plan import At, Backing, Bag, Change, Net, Plan, Scan
+from strandline.algebra.schema import Column, Schema, names
 from strandline.catalog import Json
 from strandline.engine import tables
 from strandline.propagate.vdag import Vdag
@@ -15,6 +18,7 @@ from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN, render
 from strandline.store.deltas import Delta
 from strandline.store.node import Node
+from strandline.store.ranges import stored_ranges
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,35 @@ class Pins:
 class Binding:
     """Binds scans of leaves, nodes, deltas and stored bags."""
 
-    def __init__(self, vdag: Vdag, sources: Mapping[str, Source]) -> None:
+    def __init__(self, vdag: Vdag, sources: Mapping[str, Source], storage_options: Mapping[str, str]) -> None:
         self._vdag = vdag
         self._sources = sources
+        self._options = storage_options
+
+    def sql(self, plan: Plan, pins: Pins, *, signed: bool = False) -> str:
+        """*plan* as one SELECT that reads, of tables, what lies near the deltas that they meet."""
+        known = cache(lambda path, column: stored_ranges(path, column, self._options))
+
+        def ranges(scan: Scan, field: str) -> Ranges | None:
+            where = self._stored(scan, field, pins)
+            return None if where is None or not where[0] else known(*where)
+
+        return render(near(plan, ranges), lambda scan: self.scan(scan, pins), signed=signed)
+
+    def _stored(self, scan: Scan, field: str, pins: Pins) -> tuple[str, Column] | None:
+        """The files that hold the rows of a delta or bag, and the column in them that is *field*."""
+        column = next(column for column in scan.fields if column.name == field)
+        match scan.operand:
+            case Bag(name):
+                return pins.bags[name], column
+            case Change(relation):
+                node, path = self._vdag.nodes.get(relation), pins.deltas[relation].path
+                if node is None or node.copied:
+                    return path, replace(column, name=self.stored_names(relation, (column,))[0])
+                passed = origins(node.reading(Scan(At(relation), "", node.stored)))
+                return (path, replace(column, name=passed[field].field)) if field in passed else None
+            case _:
+                return None
 
     def scan(self, scan: Scan, pins: Pins) -> str:
         """The SELECT that yields the fields of *scan*, with ``__sign`` for a change."""
@@ -62,10 +92,22 @@ class Binding:
             return node.select(version)
         return f"SELECT {quoted_list(names(columns))} FROM ({node.select(version)})"
 
-    def _change(self, relation: str, delta: Delta, columns: Schema) -> str:
+    def stored_names(self, relation: str, columns: Schema) -> tuple[str, ...]:
+        """The columns of a table of a source under the names that a stored delta has them by; none of a view."""
         node = self._vdag.nodes.get(relation)
         if node is None:
-            return tables.stored_delta(delta.path, columns)
+            return names(columns)
+        if not node.copied:
+            return ()
+        stored = {column.name: s.name for column, s in zip(node.visible, node.stored, strict=True)}
+        return tuple(stored[column.name] for column in columns)
+
+    def _change(self, relation: str, delta: Delta, columns: Schema) -> str:
+        node = self._vdag.nodes.get(relation)
+        if node is None or node.copied:
+            pairs = zip(self.stored_names(relation, columns), names(columns), strict=True)
+            shown = ", ".join(f"{quoted(stored)} AS {quoted(name)}" for stored, name in pairs)
+            return f"SELECT {shown}, {SIGN} FROM parquet.{quoted(delta.path)}"
         if delta.form == "copies":
             assert node.block is not None
             scan = Scan(Change(relation), "", node.block.body.columns)

@@ -34,7 +34,7 @@ from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
 from strandline.reasons import Reason
 from strandline.sql.names import quoted, quoted_list
-from strandline.sql.render import SIGN, render
+from strandline.sql.render import SIGN
 from strandline.store.deltas import Delta
 from strandline.store.matching import BOUNDED, constant
 from strandline.store.node import Node
@@ -220,7 +220,7 @@ class ConstraintChecks:
         return self._known[sql]
 
     def _text(self, number: int, check: Check, pins: Pins) -> str:
-        rows = render(check.plan, lambda scan: self._context.binding.scan(scan, pins))
+        rows = self._context.binding.sql(check.plan, pins)
         values = [f"coalesce(CAST({quoted(name)} AS STRING), 'NULL')" for name in names(check.plan.columns)]
         shown = f"concat_ws(', ', {', '.join(values)})"
         return f"SELECT * FROM (SELECT {number} AS number, {shown} AS shown FROM ({rows}) LIMIT {SHOWN})"

@@ -40,7 +40,7 @@ class Context:
     @property
     def binding(self) -> Binding:
         """How operands are read."""
-        return Binding(self.vdag, self.sources)
+        return Binding(self.vdag, self.sources, self.engine.storage_options)
 
     def contents(self, node: Node, pins: Mapping[str, Json]) -> str:
         """The rows to store for *node*, from inputs at *pins*.

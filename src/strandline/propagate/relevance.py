@@ -1,4 +1,7 @@
-"""Which changed inputs of a node have changes that matter to it, found out before anything is joined."""
+"""Which changes of its inputs matter to a node, found out before anything is joined.
+
+Changes of columns that it does not read do not, nor do rows that its selections drop.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,20 @@ from strandline.propagate.binding import Binding, Pins
 from strandline.sql.names import literal, quoted
 from strandline.sql.render import scalar_sql
 from strandline.store.deltas import Delta
+from strandline.store.netting import in_columns
+from strandline.store.node import Node
+
+
+def in_own_columns(
+    node: Node, deltas: Mapping[str, Delta], binding: Binding, path: str, engine: Engine
+) -> dict[str, Delta]:
+    """*deltas* of tables as far as they change columns that *node* reads; what gets smaller is stored at *path*."""
+    found = dict(deltas)
+    for number, (name, delta) in enumerate(deltas.items()):
+        columns = binding.stored_names(name, node.uses(name))
+        if columns:
+            found[name] = in_columns(delta, columns, f"{path}-{number}", engine.storage_options)
+    return found
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,8 @@ from strandline.propagate.constraints import CONSTRAINTS, ConstraintChecks, Foun
 from strandline.propagate.context import Context
 from strandline.propagate.plan import NodePlan, RefreshPlan, SharedDelta, Step, key_of
 from strandline.propagate.planner import DEFINITION
-from strandline.propagate.relevance import relevant
+from strandline.propagate.relevance import in_own_columns, relevant
 from strandline.sources.protocol import Position
-from strandline.sql.render import render
 from strandline.store import layout
 from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import install
@@ -165,9 +164,11 @@ class Steps:
         shared = [each.join for each in self._plan.shared_by(plan) if each.name in self._shared]
         there = {join.name: self._shared[join.name] for join in shared}
         keys = {"keys": f"{path}-keys"}
-        bound = Pins(node, plan.baseline, plan.pinned, self._post(node), {**deltas, **there}, keys)
+        bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, keys)
         under = self._constraints.changed(node, bound, deltas)
-        matter = relevant(self._context.engine, self._context.binding, bound, deltas)
+        own = in_own_columns(node, deltas, self._context.binding, f"{path}-own", self._context.engine)
+        bound = replace(bound, deltas={**own, **there})
+        matter = relevant(self._context.engine, self._context.binding, bound, own)
         changed = matter.changed
         known: dict[str, Any] = {"insert_only": plan.insert_only, "method": plan.method, "assumed": under.assumed}
         known |= {
@@ -175,13 +176,18 @@ class Steps:
             "shared": [replace(join, empty=not there[join.name].rows) for join in shared],
         }
         delta = delta_of(node.block, changed, **known)
-        read = {"rows_in": rows_in, "irrelevant": matter.dropped, "constraints": under.noted, "how": under.how}
+        read = {
+            "rows_in": rows_in,
+            "irrelevant": rows_in - sum(each.rows for each in own.values()) + matter.dropped,
+            "constraints": under.noted,
+            "how": under.how,
+        }
         nothing = {"path": "", "inserted": 0, "deleted": 0, **read}
         if delta is None:
             return nothing
         apart = node.block.told_apart_by
         if delta.touched_keys is not None and apart and len(delta.terms) * len(node.block.inputs) > 1:
-            touched = render(delta.touched_keys, lambda scan: self._context.binding.scan(scan, bound))
+            touched = self._context.binding.sql(delta.touched_keys, bound)
             columns = tuple(key.column for key in apart)
             shown = tables.distinct(touched, columns)
             if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
@@ -190,7 +196,7 @@ class Steps:
             delta = delta_of(node.block, changed, stored_keys=stored, **known)
             assert delta is not None
         summed = delta.form == "summary"
-        sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=not summed)
+        sql = self._context.binding.sql(delta.plan, bound, signed=not summed)
         if summed:
             written = write_summary(self._context.engine, sql, node.stored, path)
         else:
@@ -211,7 +217,7 @@ class Steps:
         rows_in = {"rows_in": sum(delta.rows for delta in deltas.values())}
         if delta is None:
             return {**_noted(Delta("", 0, 0)), **rows_in}
-        sql = render(delta.plan, lambda scan: self._context.binding.scan(scan, bound), signed=True)
+        sql = self._context.binding.sql(delta.plan, bound, signed=True)
         return {**_noted(write_delta(self._context.engine, sql, delta.plan.columns, path)), **rows_in}
 
     def _seen_since(self, plan: NodePlan | SharedDelta) -> dict[str, Delta]:

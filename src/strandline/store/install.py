@@ -22,8 +22,9 @@ from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
 from strandline.store import summary
 from strandline.store.deltas import Delta
-from strandline.store.matching import BOUNDED, bounds, constant, missing_row, same
+from strandline.store.matching import BOUNDED, constant, missing_row, same
 from strandline.store.node import Node
+from strandline.store.ranges import bounds
 
 Method = Literal["none", "append", "overwrite", "delete+append", "merge"]
 
@@ -143,10 +144,6 @@ def _deleted(node: Node, delta: Delta) -> str:
     return f"SELECT {shown} FROM parquet.{quoted(delta.path)} WHERE {SIGN} < 0"
 
 
-def _changed(node: Node, delta: Delta) -> str:
-    return f"{_deleted(node, delta)} UNION ALL {_inserted(node, delta)}"
-
-
 def _whole(node: Node, delta: Delta, baseline: int) -> str:
     """All rows after the delta."""
     if delta.form != "explicit":
@@ -196,10 +193,17 @@ def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -
 def _merge(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
     if delta.form != "explicit":
         change = summary.summary_of(node, delta)
-        return summary.merge(node, change, bounds(engine, node, change, node.key))
+        return summary.merge(node, change, _near(engine, node, delta, node.key))
     if node.key:
         return _merge_keyed(engine, node, delta, node.key)
     return _merge_rows(engine, node, delta, baseline)
+
+
+def _near(engine: Engine, node: Node, delta: Delta, key: Sequence[str]) -> str:
+    """A condition on the rows of the table that the delta may touch, by the first column that they are found by."""
+    if not key:
+        return ""
+    return bounds(delta.path, next(c for c in node.stored if c.name == key[0]), "t", engine.storage_options)
 
 
 def _merge_keyed(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...]) -> str:
@@ -229,7 +233,7 @@ def _merge_keyed(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...])
     changed = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in names(node.stored) if name not in key)
     return (
         f"MERGE INTO delta.{quoted(node.path)} AS t USING ({updated} UNION ALL {gone}) AS s\n"
-        f"ON {same('t', 's', by)}{bounds(engine, node, _changed(node, delta), key)}\n"
+        f"ON {same('t', 's', by)}{_near(engine, node, delta, key)}\n"
         f"WHEN MATCHED AND s.__op = 'D' THEN DELETE\n"
         f"{f'WHEN MATCHED THEN UPDATE SET {changed}' if changed else ''}\n"
         f"WHEN NOT MATCHED THEN INSERT ({shown}) VALUES ({values})"
@@ -244,7 +248,7 @@ def _merge_rows(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
     columns = names(node.stored)
     shown = quoted_list(columns)
     wanted = f"SELECT {shown}, count(*) AS __gone FROM ({_deleted(node, delta)}) GROUP BY {shown}"
-    near = bounds(engine, node, _changed(node, delta), columns[:1])
+    near = _near(engine, node, delta, columns[:1])
     present = (
         f"SELECT {', '.join(f'w.{quoted(c)} AS {quoted(c)}' for c in columns)}, w.__gone, "
         f"count(t.__here) AS __present FROM ({wanted}) AS w LEFT JOIN "

@@ -1,11 +1,10 @@
-"""Rows of a delta found among the rows of a table: conditions, literal bounds, and loud failure."""
+"""Rows of a delta found among the rows of a table: conditions, literals, and loud failure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from strandline.algebra.schema import Column
-from strandline.engine.session import Engine
 from strandline.sql.names import literal, quoted
 from strandline.store.node import Node
 
@@ -23,21 +22,6 @@ def same(left: str, right: str, columns: Iterable[Column]) -> str:
 def _value(side: str, column: Column) -> str:
     name = f"{side}.{quoted(column.name)}"
     return f"array_sort(map_entries({name}))" if column.type.startswith("map<") else name
-
-
-def bounds(engine: Engine, node: Node, changed: str, key: Sequence[str], target: str = "t") -> str:
-    """Literal bounds of the first key column of the rows *changed*, so that Delta skips files that cannot match."""
-    if not key:
-        return ""
-    column = next(c for c in node.stored if c.name == key[0])
-    if column.type not in BOUNDED:
-        return ""
-    name = quoted(column.name)
-    ends = f"CAST(min({name}) AS STRING), CAST(max({name}) AS STRING)"
-    low, high, nulls = engine.rows(f"SELECT {ends}, count(*) - count({name}) FROM ({changed})")[0]
-    if low is None or nulls:
-        return ""
-    return f" AND {target}.{name} BETWEEN {constant(low, column)} AND {constant(high, column)}"
 
 
 def constant(value: str, column: Column) -> str:

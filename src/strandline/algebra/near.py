@@ -1,0 +1,222 @@
+"""Only what lies near a delta is read: ranges of its values become conditions on what it is matched with.
+
+A delta is small and known before it is joined. Where one of its columns has to equal a column of a table, rows of the
+table outside the ranges of the delta's values cannot match; said as conditions on constants, that lets a store skip
+files. The result is the same with and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from strandline.algebra.constraints import column_of
+from strandline.algebra.plan import (
+    At,
+    Backing,
+    Exists,
+    Filter,
+    Generate,
+    GroupBy,
+    Join,
+    MergeSummary,
+    Negate,
+    Net,
+    Output,
+    Plan,
+    Project,
+    Repeat,
+    Scan,
+    SemiJoin,
+    UnionAll,
+    Window,
+    map_children,
+)
+from strandline.algebra.scalar import Call, Col, Scalar
+from strandline.algebra.schema import names
+
+MOST_RANGES = 32
+"""More ranges than these say little, and are no condition any more."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Values of a *type* lie in one of *pairs* of constants, ends included, or are NULL if *nulls*."""
+
+    type: str
+    pairs: tuple[tuple[Scalar, Scalar], ...]
+    nulls: bool = False
+
+    def condition(self, column: str) -> Scalar:
+        """That the value of a column lies in one of the ranges, and is not NULL."""
+        tests = tuple(
+            Call("=", (Col(column), low))
+            if low == high
+            else Call("and", (Call(">=", (Col(column), low)), Call("<=", (Col(column), high))))
+            for low, high in self.pairs
+        )
+        return tests[0] if len(tests) == 1 else Call("or", tests)
+
+
+Limits = Mapping[str, Ranges]
+"""By column."""
+
+RangesOf = Callable[[Scan, str], Ranges | None]
+"""The ranges of a field of a scanned delta or bag, if they are known."""
+
+
+def near(plan: Plan, ranges_of: RangesOf) -> Plan:
+    """*plan*, reading of tables only what its deltas can meet."""
+    found = map_children(plan, lambda child: near(child, ranges_of))
+    match found:
+        case Join(inputs):
+            limits = _spread(_of_all(inputs, ranges_of), found)
+            return replace(found, inputs=tuple(_restricted(child, limits) for child in inputs))
+        case SemiJoin(child, values, keys):
+            known = list(_limits(keys, ranges_of, names(keys.columns)))
+            pairs = zip(values, known, strict=True)
+            return replace(found, input=_restricted(child, _without_nulls(pairs)))
+        case Exists(left, right, keys):
+            ours = _known(left, ranges_of)
+            limits = {b: ours[a] for a, b in _columns(keys) if a in ours}
+            return replace(found, right=_restricted(right, limits))
+        case MergeSummary(old, summary, keys):
+            known = list(_limits(summary, ranges_of, keys))
+            return replace(found, old=_restricted(old, _without_nulls(zip(map(Col, keys), known, strict=True))))
+        case _:
+            return found
+
+
+def _without_nulls(pairs: Iterable[tuple[Scalar, Ranges | None]]) -> Limits:
+    """Limits of values that are matched NULL with NULL."""
+    found = ((column_of(value), ranges) for value, ranges in pairs)
+    return {
+        column: ranges
+        for column, ranges in found
+        if column is not None and ranges is not None and not ranges.nulls
+    }  # fmt: skip
+
+
+def _limits(plan: Plan, ranges_of: RangesOf, columns: Sequence[str]) -> Iterable[Ranges | None]:
+    known = _known(plan, ranges_of)
+    return (known.get(column) for column in columns)
+
+
+def _known(plan: Plan, ranges_of: RangesOf) -> Limits:
+    """The columns of *plan* whose values are known to lie in ranges."""
+    match plan:
+        case Scan(operand=At() | Backing()):
+            return {}
+        case Scan():
+            pairs = zip(plan.columns, plan.fields, strict=True)
+            found = {column.name: ranges_of(plan, field.name) for column, field in pairs}
+            return {name: ranges for name, ranges in found.items() if ranges is not None}
+        case Project(child, outputs):
+            return _passed(_known(child, ranges_of), outputs)
+        case GroupBy(child, keys):
+            return _passed(_known(child, ranges_of), keys)
+        case Join(inputs):
+            return _spread(_of_all(inputs, ranges_of), plan)
+        case UnionAll(inputs):
+            return _united(plan, [_known(child, ranges_of) for child in inputs])
+        case Filter(input=child) | SemiJoin(input=child) | Repeat(input=child) | Generate(input=child):
+            return _known(child, ranges_of)
+        case Negate(input=child) | Net(input=child) | Exists(left=child) | Window(input=child):
+            return _known(child, ranges_of)
+        case _:
+            return {}
+
+
+def _of_all(inputs: Iterable[Plan], ranges_of: RangesOf) -> dict[str, Ranges]:
+    return {name: ranges for child in inputs for name, ranges in _known(child, ranges_of).items()}
+
+
+def _passed(below: Limits, outputs: Iterable[Output]) -> Limits:
+    found = ((output.name, column_of(output.value)) for output in outputs)
+    return {name: below[column] for name, column in found if column is not None and column in below}
+
+
+def _united(plan: UnionAll, parts: Sequence[Limits]) -> Limits:
+    """What all inputs are known to lie in, by place."""
+    found: dict[str, Ranges] = {}
+    for place, column in enumerate(plan.columns):
+        each = [known.get(child.columns[place].name) for child, known in zip(plan.inputs, parts, strict=True)]
+        ranges = [one for one in each if one is not None]
+        pairs = tuple(dict.fromkeys(pair for one in ranges for pair in one.pairs))
+        alike = all(alike_types(one.type, column.type) for one in ranges)
+        if len(ranges) == len(each) and len(pairs) <= MOST_RANGES and alike:
+            found[column.name] = Ranges(column.type, pairs, any(one.nulls for one in ranges))
+    return found
+
+
+def _spread(known: Limits, join: Join) -> Limits:
+    """The same of columns that have to equal one of known ranges: no NULL is among them."""
+    types = {column.name: column.type for column in join.columns}
+    found = dict(known)
+    equal = list(_columns(c.args for c in join.conditions if isinstance(c, Call) and c.op == "="))
+    for _ in equal:
+        for one, other in (*equal, *((b, a) for a, b in equal)):
+            if one in found and other not in found and alike_types(found[one].type, types[other]):
+                found[other] = replace(found[one], nulls=False)
+    return found
+
+
+_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+
+
+def alike_types(one: str, other: str) -> bool:
+    """Whether values of two types that are equal have the same order in both."""
+    return one == other or (one in _WHOLE_NUMBERS and other in _WHOLE_NUMBERS)
+
+
+def _columns(pairs: Iterable[Sequence[Scalar]]) -> Iterable[tuple[str, str]]:
+    """Pairs that are nothing but columns."""
+    for one, other in pairs:
+        a, b = column_of(one), column_of(other)
+        if a is not None and b is not None:
+            yield a, b
+
+
+def _restricted(plan: Plan, limits: Limits) -> Plan:
+    """The rows of *plan* that lie within *limits*, as far as its tables can be asked for them; perhaps more."""
+    own = set(names(plan.columns))
+    limits = {column: ranges for column, ranges in limits.items() if column in own}
+    if not limits:
+        return plan
+    match plan:
+        case Scan(operand=At() | Backing()):
+            types = {column.name: column.type for column in plan.columns}
+            for column, ranges in limits.items():
+                if alike_types(ranges.type, types[column]):
+                    plan = Filter(plan, ranges.condition(column))
+            return plan
+        case Project(child, outputs):
+            return replace(plan, input=_restricted(child, _reversed(limits, outputs)))
+        case GroupBy(child, keys) if keys:
+            return replace(plan, input=_restricted(child, _reversed(limits, keys)))
+        case Join(inputs):
+            spread = _spread(limits, plan)
+            return replace(plan, inputs=tuple(_restricted(child, spread) for child in inputs))
+        case UnionAll(inputs):
+            return replace(plan, inputs=tuple(_restricted(child, _by_place(plan, child, limits)) for child in inputs))
+        case Filter(input=child) | SemiJoin(input=child) | Repeat(input=child) | Generate(input=child):
+            return replace(plan, input=_restricted(child, limits))
+        case Negate(input=child) | Net(input=child):
+            return replace(plan, input=_restricted(child, limits))
+        case Exists(left=child):
+            return replace(plan, left=_restricted(child, limits))
+        case Window(child, partition):
+            whole = {column_of(value) for value in partition}
+            return replace(plan, input=_restricted(child, {c: r for c, r in limits.items() if c in whole}))
+        case _:
+            return plan
+
+
+def _reversed(limits: Limits, outputs: Iterable[Output]) -> Limits:
+    found = ((column_of(output.value), limits.get(output.name)) for output in outputs)
+    return {column: ranges for column, ranges in found if column is not None and ranges is not None}
+
+
+def _by_place(union: UnionAll, child: Plan, limits: Limits) -> Limits:
+    pairs = zip(union.columns, child.columns, strict=True)
+    return {theirs.name: limits[ours.name] for ours, theirs in pairs if ours.name in limits}

@@ -1,0 +1,55 @@
+"""What is left of a stored delta in some of its columns: rows that differ only in others cancel out.
+
+Found in its files, without Spark; so it costs little, and often saves all: a view does not change with columns that it
+does not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strandline.engine import files
+from strandline.sql.render import SIGN
+from strandline.store.deltas import Delta
+
+MOST_ROWS = 2_000_000
+"""A larger delta is left as it is."""
+
+WORTH_WRITING = 0.5
+"""What is left is stored apart if it is no more than this share."""
+
+
+def in_columns(delta: Delta, columns: Sequence[str], path: str, options: Mapping[str, str] | None = None) -> Delta:
+    """*delta* in *columns*: a smaller one at *path*, one without rows, or itself where little cancels out."""
+    if not (delta.inserted and delta.deleted) or delta.form != "explicit" or delta.rows > MOST_ROWS:
+        return delta
+    schema = files.columns(delta.path, options)
+    if schema is None or not _narrower(schema, columns):
+        return delta
+    left = _netted(files.read_rows(delta.path, options, [*columns, SIGN]), columns)
+    if left.num_rows > WORTH_WRITING * delta.rows:
+        return delta
+    if not left.num_rows:
+        return Delta("", 0, 0)
+    files.write_rows(left, path, options)
+    inserted = pc.sum(pc.greater(left.column(SIGN), 0)).as_py()
+    return Delta(path, inserted, left.num_rows - inserted)
+
+
+def _narrower(schema: pa.Schema, columns: Sequence[str]) -> bool:
+    """Whether the files have other columns too, and these ones can be compared."""
+    there = set(schema.names) - {SIGN}
+    return set(columns) < there and not any(pa.types.is_nested(schema.field(name).type) for name in columns)
+
+
+def _netted(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Unit rows: equal ones of opposite signs are taken out, pair by pair."""
+    sums = rows.group_by(list(columns)).aggregate([(SIGN, "sum")])
+    net = sums.column(f"{SIGN}_sum")
+    places = pa.array(np.repeat(np.arange(sums.num_rows), np.abs(net.to_numpy())))
+    signs = pc.sign(net).take(places).cast(rows.schema.field(SIGN).type)
+    return sums.select(list(columns)).take(places).append_column(rows.schema.field(SIGN), signs)

@@ -1,0 +1,154 @@
+"""Reading only what lies near a delta: which tables get conditions, and that nothing is lost by them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strandline.algebra.block import Block, Method, delta_of
+from strandline.algebra.near import Ranges, near
+from strandline.algebra.plan import (
+    At,
+    Backing,
+    Change,
+    Filter,
+    GroupBy,
+    Join,
+    Output,
+    Partial,
+    Plan,
+    Scan,
+    Window,
+    children,
+)
+from strandline.algebra.scalar import Call, Col, Lit, Scalar
+from strandline.algebra.schema import Column
+from tests.algebra.referring import FOREIGN_KEYS, Case, cases
+from tests.algebra.replay import computed, refreshed
+from tests.algebra.test_constraints import changes, known
+from tests.algebra.test_incremental import EXAMPLES, campaign
+from tests.algebra.test_shared import sharing
+from tests.algebra.views import History, Relation, bigints, histories
+
+ORDERS = Relation("orders", bigints("o", "c"))
+LINES = Relation("lines", bigints("o", "p"))
+CUSTOMERS = Relation("customers", bigints("c", "region"))
+RANGES = Ranges("bigint", ((Lit(1), Lit(9)), (Lit(70), Lit(70))))
+
+
+def equal(one: str, other: str) -> Scalar:
+    return Call("=", (Col(one), Col(other)))
+
+
+def of_lines(nulls: bool = False) -> Ranges:
+    return Ranges(RANGES.type, RANGES.pairs, nulls)
+
+
+def limited(plan: Plan, under: tuple[str, ...] = ()) -> dict[str, str]:
+    """By operand, the columns of scans that have conditions on constants."""
+    if isinstance(plan, Scan):
+        return {str(plan.operand): ", ".join(under)} if under else {}
+    found: dict[str, str] = {}
+    if isinstance(plan, Filter) and isinstance(plan.condition, Call) and plan.condition.op in ("or", "and"):
+        under = (*under, str(next(iter(_columns(plan.condition)))))
+    else:
+        under = ()
+    for child in children(plan):
+        found.update(limited(child, under))
+    return found
+
+
+def _columns(scalar: Scalar) -> list[str]:
+    if isinstance(scalar, Col):
+        return [scalar.name]
+    return [name for part in scalar.args for name in _columns(part)] if isinstance(scalar, Call) else []
+
+
+def near_lines(plan: Plan, nulls: bool = False) -> dict[str, str]:
+    """What is read only in part if the column ``o`` of the change of lines lies in two ranges."""
+
+    def ranges_of(scan: Scan, field: str) -> Ranges | None:
+        return of_lines(nulls) if scan.operand == Change("lines") and field == "o" else None
+
+    return limited(near(plan, ranges_of))
+
+
+def delta(body: Plan, changed: list[str]) -> Plan:
+    found = delta_of(Block("v", body), changed, insert_only=False)
+    assert found is not None
+    return found.plan
+
+
+CHAIN = Join((LINES.scan("l"), ORDERS.scan("o"), CUSTOMERS.scan("c")), (equal("l.o", "o.o"), equal("o.c", "c.c")))
+
+
+def test_a_table_that_a_delta_is_joined_with_is_read_in_its_ranges() -> None:
+    assert near_lines(delta(CHAIN, ["lines"])) == {"orders@post": "o.o"}
+    # NULL equals nothing, so it makes no difference to a join.
+    assert near_lines(delta(CHAIN, ["lines"]), nulls=True) == {"orders@post": "o.o"}
+    # Terms that read no delta of lines are left as they are.
+    assert near_lines(delta(CHAIN, ["orders"])) == {}
+
+
+def test_equal_columns_pass_the_ranges_on() -> None:
+    third = Relation("third", bigints("o"))
+    chain = Join((LINES.scan("l"), ORDERS.scan("o"), third.scan("t")), (equal("l.o", "o.o"), equal("o.o", "t.o")))
+    assert near_lines(delta(chain, ["lines"])) == {"orders@post": "o.o", "third@post": "t.o"}
+
+
+def test_values_of_other_types_have_another_order() -> None:
+    texts = Relation("orders", (Column("o", "string"),))
+    numbers = Relation("orders", (Column("o", "int"),))
+    for relation, expected in ((texts, {}), (numbers, {"orders@post": "o.o"})):
+        assert (
+            near_lines(delta(Join((LINES.scan("l"), relation.scan("o")), (equal("l.o", "o.o"),)), ["lines"]))
+            == expected
+        )
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+def test_groups_and_their_stored_rows_are_looked_up_in_ranges_unless_null_is_one(nulls: bool) -> None:
+    keys = (Output(Column("o", "bigint"), Col("l.o")),)
+    partials = (Partial(Column("__count", "bigint", False), "count"), Partial(Column("m", "bigint"), "max", Col("l.p")))
+    block = Block("v", LINES.scan("l"), keys, partials[:1])
+    summed = delta_of(block, ["lines"], insert_only=False)
+    anew = delta_of(Block("v", LINES.scan("l"), keys, partials), ["lines"], insert_only=False)
+    assert summed is not None and anew is not None and isinstance(block.contents, GroupBy)
+    assert near_lines(summed.plan, nulls) == ({} if nulls else {str(Backing("v")): "o"})
+    assert near_lines(anew.plan, nulls) == (
+        {} if nulls else {str(Backing("v")): "o", str(At("lines", "post")): "l.o"}
+    )  # fmt: skip
+
+
+def test_windows_are_computed_from_whole_partitions() -> None:
+    numbered = (Output(Column("n", "bigint"), Call("+", (Col("o.o"), Lit(1)))),)
+    for partition, expected in (("o.o", {"orders@post": "o.o"}), ("o.c", {})):
+        windowed = Window(ORDERS.scan("o"), (Col(partition),), numbered)
+        join = Join((LINES.scan("l"), windowed), (equal("l.o", "o.o"),))
+        assert near_lines(delta(join, ["lines"])) == expected
+
+
+@campaign(EXAMPLES // 2)
+@given(histories(), st.data(), st.sampled_from(["explicit", "summary", "affected"]))
+def test_what_is_not_near_is_not_missed(history: History, data: st.DataObject, method: Method) -> None:
+    contents = computed(history.blocks, history.start)
+    for step in history.steps:
+        shared = {block.node: sharing(data, block) for block in history.blocks}
+        usual = refreshed(history.blocks, contents, step, method)
+        found = refreshed(history.blocks, contents, step, method, sharing=shared, only_near=True)
+        assert found.after.stored == usual.after.stored
+        contents = usual.after
+
+
+@campaign(EXAMPLES // 2)
+@given(case=cases())
+def test_constraints_and_ranges_go_together(case: Case) -> None:
+    contents = computed([case.block], case.states[0])
+    for before, after in pairwise(case.states):
+        change = changes(before, after)
+        assumed = known((*FOREIGN_KEYS, *case.not_null), change)
+        contents = refreshed([case.block], contents, change, assumed=assumed, only_near=True).after
+        assert contents.stored == computed([case.block], after).stored
