@@ -25,8 +25,8 @@ HALF_LIFE = 150
 PRIOR = 0.1
 """How much leaving a fixed constant counts: doubling it, as much as one step whose prediction is a third off."""
 
-LEAST, MOST = 0.05, 20.0
-"""Bounds of the factors."""
+LEAST, MOST = 0.25, 20.0
+"""Bounds of the factors: a constant that others could stand for should not vanish."""
 
 SHORT = 0.1
 """Seconds below which differences mean nothing."""

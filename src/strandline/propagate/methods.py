@@ -39,7 +39,8 @@ def expected_install(block: Block, table_rows: int, *, insert_only: bool) -> Ins
 def aggregate_method(node: Node, work: Work, cost: CostModel, above: Sequence[str]) -> Choice:
     """The method for one refresh of *node*, which the nodes *above* read.
 
-    A summary delta does not say which groups appear or vanish, so it is no delta for views above.
+    A summary delta does not say which groups appear or vanish, so it is no delta for views above; and it is merged, for
+    which a table that is written anew otherwise is too small.
     """
     asked = node.setting("aggregates") or "auto"
     explicit, affected = cost.incremental(work), cost.incremental(replace(work, recomputes_groups=True))
@@ -58,7 +59,7 @@ def aggregate_method(node: Node, work: Work, cost: CostModel, above: Sequence[st
         return Choice("summary", "as declared", absorbed)
     if affected < MARGIN * min(explicit, absorbed):
         return Choice("affected", f"computing the groups anew is cheaper; {costs}", affected)
-    if absorbed < explicit:
+    if absorbed < explicit and work.install == "merge":
         return Choice("summary", f"no view reads its changes; {costs}", absorbed)
     return Choice("explicit", f"the cheapest; {costs}", explicit)
 
