@@ -1,7 +1,4 @@
-"""Files of tables that somebody removes: what is lost is named with what to do, the rest goes on, and it can be mended.
-
-The whole module takes about a minute.
-"""
+"""Files of tables that somebody removes: what is lost is named with what to do, and can be mended; the rest goes on."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from deltalake import DeltaTable
 
 from strandline import StrandlineError, Warehouse
 from strandline.algebra.bag import SignedBag
+from strandline.engine.session import Engine
 from strandline.propagate.progress import Event
 from tests.conftest import bag
 from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
@@ -24,14 +22,31 @@ pytestmark = pytest.mark.spark
 SOME = ("big_orders", "by_product", "busiest")
 
 
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """The lakes of all tests."""
+    shop = Shop(tmp_path_factory.mktemp("lakes"))
+    shop.create()
+    return shop
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, engine: Engine, shop: Shop) -> Path:
+    """A join, an aggregate, and a view with a hidden block, filled; tests work on copies of it."""
+    project = tmp_path_factory.mktemp("filled") / "project"
+    with Warehouse.open(project, spark=engine.spark) as warehouse:
+        shop.declare(warehouse)
+        for name in SOME:
+            text = f"CREATE MATERIALIZED VIEW {name} REFRESH POLICY INCREMENTAL AS {VIEWS[name]};"
+            (project / "views" / f"{name}.sql").write_text(text)
+        assert warehouse.refresh().ok
+    return project
+
+
 @pytest.fixture
-def filled(warehouse: Warehouse, tmp_path: Path) -> Warehouse:
-    """A join, an aggregate, and a view with a hidden block; two states."""
-    for name in SOME:
-        text = f"CREATE MATERIALIZED VIEW {name} REFRESH POLICY INCREMENTAL AS {VIEWS[name]};"
-        (tmp_path / "project" / "views" / f"{name}.sql").write_text(text)
-    assert warehouse.refresh().ok
-    return warehouse
+def filled(tmp_path: Path, engine: Engine, project: Path) -> Iterator[Warehouse]:
+    with Warehouse.open(shutil.copytree(project, tmp_path / "project"), spark=engine.spark) as warehouse:
+        yield warehouse
 
 
 def folder(warehouse: Warehouse, name: str) -> Path:
