@@ -11,6 +11,9 @@ MADE := $(VENV)/.made-with-uv-$(UV_VERSION)
 INSTALLED := $(VENV)/.installed
 FETCHED := $(VENV)/.fetched
 
+# A test may start a process of its own, which would compile all that it imports: three seconds each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked campaign-watch campaign-graph campaign-cluster campaign-s3 pins clean prerequisites

@@ -21,14 +21,22 @@ from strandline.project.folder import Project
 _NUMBERS = count(1)
 
 
-_LONG = ("warehouse", "cluster", "engines", "demo", "sources")
+_LONG = ("warehouse", "cluster", "engines", "demo", "sources", "integrate", "watch", "upkeep")
 """Folders with few and long tests: they come first, so that no process is left alone with one at the end."""
+
+_SHORT = ("propagate",)
+"""Folders of many short files, which several processes share evenly: they come last."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests so that several processes end at about the same time."""
     here = Path(__file__).parent
-    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in _LONG)
+
+    def turn(item: pytest.Item) -> int:
+        folder = item.path.relative_to(here).parts[0]
+        return 0 if folder in _LONG else 2 if folder in _SHORT else 1
+
+    items.sort(key=turn)
 
 
 LITTLE_DATA = {
@@ -38,10 +46,15 @@ LITTLE_DATA = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # VACUUM lists files in as many tasks as this.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     "spark.sql.ui.explainMode": "simple",
 }
-"""A session for a few rows: compiling, by Java and by Spark, costs more than it saves. Steps that are not over little
-data set these settings as they need them."""
+"""A session for a few rows: compiling, by Java and by Spark, costs more than it saves, and so does a second task. Steps
+that are not over little data set some of these settings as they need them."""
 
 
 def new_project(folder: Path) -> None:
@@ -60,13 +73,8 @@ def engine() -> Iterator[Engine]:
 
 
 _ONE_TASK = {
-    "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.files.minPartitionNum": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    # VACUUM lists files in as many tasks as this.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     # Spark derives a number of constraints that is exponential in the number of aggregates of a merged summary.
     "spark.sql.constraintPropagation.enabled": "false",
 }

@@ -31,7 +31,8 @@ from strandline import Warehouse
 from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.engine.session import Engine
 from strandline.ingest.uncopied import UncopiedSource
-from tests.conftest import bag
+from strandline.propagate.report import RefreshReport
+from tests.conftest import bag, new_project
 
 Row = tuple[Any, ...]
 
@@ -216,6 +217,7 @@ class Campaign:
         self.reports: list[dict[str, Any]] = []
         for name, dsn in self.sources.dsns.items():
             os.environ[f"ASKED_{name.upper()}"] = dsn
+        new_project(folder / "project")
         with self.sources.written_to(), self.open() as warehouse:
             for name in self.sources.dsns:
                 warehouse.add_source(name, kind="postgres", dsn_env=f"ASKED_{name.upper()}", copies=False)
@@ -249,6 +251,13 @@ class Campaign:
                 child.kill()
             else:
                 child.terminate()
+
+    def refresh_here(self, states: int) -> None:
+        """Refresh in this process, so many times."""
+        with self.open() as warehouse:
+            for _ in range(states):
+                self.reports.append(told(warehouse.refresh()))
+                assert self.reports[-1]["ok"], self.reports[-1]
 
     def check(self) -> int:
         """Compare every published state with what the sources held at its positions; how many there are."""
@@ -305,9 +314,13 @@ def refresh_forever(project: str) -> None:
     """Refresh without pause, and print a line for each state."""
     with Warehouse.open(project) as warehouse:
         while True:
-            report = warehouse.refresh()
-            told = {"at": time.time(), "seconds": report.seconds, "ok": report.ok, "asked": dict(report.asked)}
-            print(json.dumps({**told, "views": report.to_dict()["views"]}), flush=True)
+            print(json.dumps(told(warehouse.refresh())), flush=True)
+
+
+def told(report: RefreshReport) -> dict[str, Any]:
+    """What a refresh did, and when it was done."""
+    views = report.to_dict()["views"]
+    return {"at": time.time(), "seconds": report.seconds, "ok": report.ok, "asked": dict(report.asked), "views": views}
 
 
 def main(kills: int, seed: int, algorithm: str) -> None:

@@ -72,7 +72,7 @@ class Campaign:
                     if name == "total":
                         assert dict(self.states[key][2]) == {(TOTAL, ACCOUNTS): 1}, f"money was lost in state {key}"
 
-    def kill_once(self, event: int | None = None) -> str | None:
+    def kill_once(self) -> str | None:
         """Change the sources, kill a refresh in the middle, finish it, and check everything.
 
         Where it was killed; None if it was done before its end came.
@@ -80,7 +80,7 @@ class Campaign:
         self.shop.place_orders(3)
         for _ in range(2):
             self.shop.change()
-        event = self.random.randrange(-10, 24) if event is None else event
+        event = self.random.randrange(-10, 24)
         delay = self.random.choice([0.0, 0.0, self.random.random() * 1.5]) if event >= 0 else self.random.random() * 2
         with_spark = self.random.random() < 0.5
         command = [sys.executable, "-m", "tests.campaign.kill_child", str(self.folder / "project")]

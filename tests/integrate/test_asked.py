@@ -18,7 +18,7 @@ def test_states_are_what_their_positions_say_though_refreshes_are_killed(tmp_pat
         with campaign.sources.written_to():
             for _ in range(2):
                 campaign.refresh_for(1, kill=True)
-            campaign.refresh_for(2, kill=False)
+            campaign.refresh_here(2)
         assert campaign.check() >= 5
         asked = [told for report in campaign.reports for told in report["asked"].values()]
         assert all(told["fetched_rows"] < 5_000 for told in asked)

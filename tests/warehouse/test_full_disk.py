@@ -1,7 +1,4 @@
-"""A disk without space: a clear outcome, views keep their last state, and with space again nothing was lost.
-
-About 30 seconds.
-"""
+"""A disk without space: a clear outcome, views keep their last state, and with space again nothing was lost."""
 
 from __future__ import annotations
 
@@ -76,8 +73,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path
 
 
 def append(folder: Path, table: str, count: int) -> None:
-    values = np.random.default_rng(count).integers(0, 1 << 62, count)
-    write_deltalake(str(folder / "lake" / table), pa.table({"a": values}), mode="append")
+    """Rows of a kilobyte each: few are much to store, and little to compute with."""
+    chance = np.random.default_rng(count)
+    rows = pa.table({"a": [chance.bytes(500).hex() for _ in range(count)]})
+    write_deltalake(str(folder / "lake" / table), rows, mode="append")
 
 
 def test_a_full_disk_is_said_and_with_space_again_nothing_was_lost(
@@ -93,7 +92,7 @@ def test_a_full_disk_is_said_and_with_space_again_nothing_was_lost(
             (project / "views" / f"{table}.sql").write_text(text)
         assert warehouse.refresh().ok
         before = {name: bag(tuple(row) for row in warehouse.read(name).collect()) for name in ("large", "little")}
-        append(tmp_path, "large", 200_000)
+        append(tmp_path, "large", 4_000)
         append(tmp_path, "little", 3)
         with full():
             outcome = refreshed(warehouse)
@@ -110,7 +109,7 @@ def test_a_full_disk_is_said_and_with_space_again_nothing_was_lost(
             assert bag(tuple(row) for row in warehouse.read("large").collect()) == before["large"]
         report = warehouse.refresh()
         assert report.ok, report.to_dict()
-        assert warehouse.read("large").count() == 200_010
+        assert warehouse.read("large").count() == 4_010
         assert warehouse.verify("large").ok and warehouse.verify("little").ok
         assert not list((Path(warehouse._project.warehouse_root) / "deltas").glob("*"))
 

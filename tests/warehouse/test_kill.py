@@ -7,33 +7,28 @@ from pathlib import Path
 import pytest
 
 from strandline.engine.session import Engine
+from tests.campaign.bank import money_held
 from tests.campaign.graph import Death, Graph
-from tests.campaign.kill import Campaign
-from tests.conftest import new_project
 
 
 @pytest.mark.spark
+@pytest.mark.postgres
 @pytest.mark.kill
-def test_a_kill_loses_nothing_and_does_nothing_twice(tmp_path: Path, engine: Engine) -> None:
-    """While sources are captured; ``make campaign-kill`` kills many more times, and elsewhere."""
-    new_project(tmp_path / "project")
-    campaign = Campaign(tmp_path, engine, seed=7)
-    assert campaign.kill_once(-1) is not None
-    campaign.close()
+def test_four_kills_of_a_graph_end_as_if_there_had_been_none(tmp_path: Path, engine: Engine) -> None:
+    """Refreshes of twelve views, killed four times: while sources are captured and PostgreSQL is written to, at a step,
+    in the resumed one, and its Spark alone. Nothing is lost, and nothing done twice.
 
-
-@pytest.mark.spark
-@pytest.mark.kill
-def test_three_kills_of_a_graph_end_as_if_there_had_been_none(tmp_path: Path, engine: Engine) -> None:
-    """One refresh of twelve views, killed three times: at a step, in the resumed one, and its Spark alone.
-
-    It takes about a minute; ``make campaign-graph`` kills at every event.
+    ``make campaign-graph`` kills at every event, ``make campaign-kill`` many times while writers write.
     """
     graph = Graph(tmp_path, engine, seed=5)
     graph.change()
+    with graph.bank:
+        assert graph.kill(Death(-1, 1.0, "python")) is not None
     for death in (Death(17), Death(6, 0.2, "python"), Death(3, 0.0, "spark")):
         assert graph.kill(death) is not None
     graph.finish()
+    with graph.open() as warehouse:
+        assert money_held(warehouse, graph.bank) >= 2
     graph.make("twin")
     graph.assert_equal("twin")
     graph.clean()

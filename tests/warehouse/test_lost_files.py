@@ -1,7 +1,4 @@
-"""Files of tables that somebody removes: what is lost is named with what to do, the rest goes on, and it can be mended.
-
-The whole module takes about a minute.
-"""
+"""Files of tables that somebody removes: what is lost is named with what to do, and can be mended; the rest goes on."""
 
 from __future__ import annotations
 
@@ -15,30 +12,41 @@ from deltalake import DeltaTable
 
 from strandline import StrandlineError, Warehouse
 from strandline.algebra.bag import SignedBag
+from strandline.engine.session import Engine
 from strandline.propagate.progress import Event
 from tests.conftest import bag
-from tests.warehouse.shop import VIEWS, Shop, assert_verified
+from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
 
 pytestmark = pytest.mark.spark
 
 SOME = ("big_orders", "by_product", "busiest")
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    shop = Shop(tmp_path / "lakes")
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """The lakes of all tests."""
+    shop = Shop(tmp_path_factory.mktemp("lakes"))
     shop.create()
     return shop
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, engine: Engine, shop: Shop) -> Path:
+    """A join, an aggregate, and a view with a hidden block, filled; tests work on copies of it."""
+    project = tmp_path_factory.mktemp("filled") / "project"
+    with Warehouse.open(project, spark=engine.spark) as warehouse:
+        shop.declare(warehouse)
+        for name in SOME:
+            text = f"CREATE MATERIALIZED VIEW {name} REFRESH POLICY INCREMENTAL AS {VIEWS[name]};"
+            (project / "views" / f"{name}.sql").write_text(text)
+        assert warehouse.refresh().ok
+    return project
+
+
 @pytest.fixture
-def filled(warehouse: Warehouse, tmp_path: Path) -> Warehouse:
-    """A join, an aggregate, and a view with a hidden block; two states."""
-    for name in SOME:
-        text = f"CREATE MATERIALIZED VIEW {name} REFRESH POLICY INCREMENTAL AS {VIEWS[name]};"
-        (tmp_path / "project" / "views" / f"{name}.sql").write_text(text)
-    assert warehouse.refresh().ok
-    return warehouse
+def filled(tmp_path: Path, engine: Engine, project: Path) -> Iterator[Warehouse]:
+    with Warehouse.open(shutil.copytree(project, tmp_path / "project"), spark=engine.spark) as warehouse:
+        yield warehouse
 
 
 def folder(warehouse: Warehouse, name: str) -> Path:
@@ -93,39 +101,60 @@ def test_a_file_of_a_view_is_missed_by_readers_and_refreshes_and_made_anew(fille
     assert rows(filled, "by_product", 1) == before["by_product"]
 
 
-@pytest.mark.parametrize("damage", ["folder", "newest commit", "middle commit", "garbage"])
-def test_a_lost_table_or_log_is_replaced_and_old_states_are_not_mixed_up(
-    filled: Warehouse, shop: Shop, damage: str
-) -> None:
+def remove_folder(table: Path) -> None:
+    shutil.rmtree(table)
+
+
+def remove_newest_commit(table: Path) -> None:
+    max((table / "_delta_log").glob("*.json")).unlink()
+
+
+def remove_middle_commit(table: Path) -> None:
+    sorted((table / "_delta_log").glob("*.json"))[1].unlink()
+
+
+def spoil_newest_commit(table: Path) -> None:
+    max((table / "_delta_log").glob("*.json")).write_text('{"add": {"pa')
+
+
+def test_lost_tables_and_logs_are_replaced_and_old_states_are_not_mixed_up(filled: Warehouse, shop: Shop) -> None:
+    damages = (remove_folder, remove_newest_commit, remove_middle_commit, spoil_newest_commit)
+    damaged = {damage.__name__: damage for damage in damages}
+    create_views(filled, dict.fromkeys(damaged, VIEWS["big_orders"]))
     for _ in range(2):
         shop.place_orders()
-        assert filled.refresh().ok
-    table = folder(filled, "big_orders")
+        state = refreshed(filled)
     before = rows(filled, "big_orders")
-    log = table / "_delta_log"
-    match damage:
-        case "folder":
-            shutil.rmtree(table)
-        case "newest commit":
-            max(log.glob("*.json")).unlink()
-        case "middle commit":
-            sorted(log.glob("*.json"))[1].unlink()
-        case "garbage":
-            max(log.glob("*.json")).write_text('{"add": {"pa')
-    assert told(lambda: filled.read("big_orders")).code == "FILES_GONE"
+    for name, damage in damaged.items():
+        damage(folder(filled, name))
+        assert lost(filled, name)
     shop.place_orders(20)
     report = filled.refresh()
-    problem = str(report.views["big_orders"].problem)
-    assert "big_orders" in problem and "refresh --full big_orders" in problem, problem
-    assert report.views["by_product"].problem is None
-    report = filled.refresh("big_orders", full=True)
+    for name in damaged:
+        problem = str(report.views[name].problem)
+        assert name in problem and f"refresh --full {name}" in problem, problem
+    assert report.views["by_product"].problem is None and report.views["big_orders"].problem is None
+    report = filled.refresh(*damaged, full=True)
     assert report.ok, report.to_dict()
     shop.place_orders()
-    assert filled.refresh().ok
+    refreshed(filled)
     assert_verified(filled)
-    assert rows(filled, "big_orders") != before
-    # What was lost stays lost: another table's version of the same number is not taken for it.
-    assert told(lambda: filled.read("big_orders", state=3)).code == "FILES_GONE"
+    for name in damaged:
+        assert rows(filled, name) == rows(filled, "big_orders") != before
+        # What was lost stays lost: another table's version of the same number is not taken for it.
+        assert lost(filled, name, state)
+
+
+def lost(warehouse: Warehouse, name: str, state: int | None = None) -> bool:
+    """Whether a view is said to be lost when it is read."""
+    return told(lambda: warehouse.read(name, state=state)).code == "FILES_GONE"
+
+
+def refreshed(warehouse: Warehouse) -> int | None:
+    """The number of the state that a refresh published."""
+    report = warehouse.refresh()
+    assert report.ok, report.to_dict()
+    return report.state
 
 
 def test_a_lost_hidden_block_names_the_view_that_it_is_a_part_of(filled: Warehouse, shop: Shop) -> None:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from strandline import Warehouse
+from strandline.engine.session import Engine
 from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
 
 pytestmark = pytest.mark.spark
 
 
-def test_views_follow_their_sources_through_random_rounds(warehouse: Warehouse, shop: Shop) -> None:
-    create_views(warehouse)
-    assert_verified(warehouse)
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator[tuple[Warehouse, Shop]]:
+    """All views over a shop, which three tests go on changing."""
+    folder = tmp_path_factory.mktemp("followed")
+    shop = Shop(folder / "lakes")
+    shop.create()
+    with Warehouse.open(folder / "project", spark=engine.spark) as warehouse:
+        shop.declare(warehouse)
+        create_views(warehouse)
+        assert_verified(warehouse)
+        yield warehouse, shop
+
+
+def test_views_follow_their_sources_through_random_rounds(followed: tuple[Warehouse, Shop]) -> None:
+    warehouse, shop = followed
     seen = set()
     for _ in range(5):
         for _ in range(3):
@@ -25,8 +40,8 @@ def test_views_follow_their_sources_through_random_rounds(warehouse: Warehouse, 
     assert "full" not in seen
 
 
-def test_tables_are_emptied_and_filled_again(warehouse: Warehouse, shop: Shop) -> None:
-    create_views(warehouse)
+def test_tables_are_emptied_and_filled_again(followed: tuple[Warehouse, Shop]) -> None:
+    warehouse, shop = followed
     shop.clear()
     assert warehouse.refresh().ok
     assert_verified(warehouse)
@@ -35,8 +50,8 @@ def test_tables_are_emptied_and_filled_again(warehouse: Warehouse, shop: Shop) -
     assert_verified(warehouse)
 
 
-def test_a_part_of_the_graph_is_refreshed_and_the_rest_follows_later(warehouse: Warehouse, shop: Shop) -> None:
-    create_views(warehouse)
+def test_a_part_of_the_graph_is_refreshed_and_the_rest_follows_later(followed: tuple[Warehouse, Shop]) -> None:
+    warehouse, shop = followed
     shop.place_orders()
     first = warehouse.refresh("revenue")
     assert set(first.views) == {"revenue"}

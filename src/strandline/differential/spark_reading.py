@@ -13,6 +13,7 @@ from strandline.differential.columns import Columns
 from strandline.differential.snapshot import Snapshot, usual
 from strandline.differential.unreadable import SHOWN, Policy, Unreadable
 from strandline.engine import tables
+from strandline.engine.little import no_rows
 from strandline.errors import DifferentialError
 from strandline.sql.names import quoted
 
@@ -57,7 +58,7 @@ def read(engine: Engine, snapshot: Snapshot, columns: Columns, unreadable: Unrea
         schema = from_arrow_schema(
             pa.schema([(f"c{i}", field.type) for i, field in enumerate(columns.schema)]), prefer_timestamp_ntz=True
         )
-        return Input(spark.createDataFrame([], schema), None, 0, 0, True)
+        return Input(no_rows(spark, schema), None, 0, 0, True)
     raw = _raw(engine, snapshot)
     assert snapshot.schema is not None
     kinds = [

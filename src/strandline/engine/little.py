@@ -22,6 +22,7 @@ from strandline.engine import files, places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 MOST_FILES = 500
 """A version with more files is left to Spark, which reads their statistics too."""
@@ -84,7 +85,7 @@ class DifferingReads:
         from pyspark.sql.types import StructType
 
         schema = StructType.fromJson(json.loads(schema_json))
-        return self._session.read.schema(schema).parquet(*files) if files else self._session.createDataFrame([], schema)
+        return self._session.read.schema(schema).parquet(*files) if files else no_rows(self._session, schema)
 
 
 class PinnedReads(DifferingReads):
@@ -117,6 +118,18 @@ class PinnedReads(DifferingReads):
         except (DeltaError, OSError):
             return None
         return self._session.createDataFrame(_usual(rows)) if rows.num_rows else None
+
+
+def no_rows(session: SparkSession, schema: StructType) -> DataFrame:
+    """An empty frame that Spark knows to be empty, so that what is joined with it is not even read.
+
+    Of an empty list Spark would make one that processes of Python have to be started for.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if any(kind in schema.simpleString() for kind in _NOT_IN_ARROW):
+        return session.createDataFrame([], schema)
+    return session.createDataFrame(to_arrow_schema(schema).empty_table(), schema)
 
 
 def _told_apart(

@@ -35,9 +35,8 @@ class Metrics:
 
 def jobs_of(session: SparkSession) -> frozenset[int]:
     """The jobs that a session has run so far; none where the engine does not tell."""
-    java: Any = getattr(session, "_jsparkSession", None)
     with contextlib.suppress(Exception):
-        return _jobs(java)
+        return _jobs(session)
     return frozenset()
 
 
@@ -46,13 +45,16 @@ def read_metrics(session: SparkSession, earlier: frozenset[int], into: Metrics) 
     java: Any = getattr(session, "_jsparkSession", None)
     with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
         java.sparkContext().listenerBus().waitUntilEmpty(_PATIENCE)
-        found = _counted(java.sparkContext().statusStore(), _jobs(java) - earlier)
+        found = _counted(java.sparkContext().statusStore(), _jobs(session) - earlier)
         into.jobs, into.rows_read, into.shuffle_bytes, into.bytes_written = found
 
 
-def _jobs(java: Any) -> frozenset[int]:
+def _jobs(session: Any) -> frozenset[int]:
+    java = session._jsparkSession
     # All jobs of a session have this tag.
-    return frozenset(java.sparkContext().statusTracker().getJobIdsForTag(f"spark-session-{java.sessionUUID()}"))
+    found = java.sparkContext().statusTracker().getJobIdsForTag(f"spark-session-{java.sessionUUID()}")
+    # In one piece: number by number they would be asked of Java, and a session that lives has run hundreds.
+    return frozenset(_numbers(session._jvm.java.util.Arrays.toString(found).strip("[]")))
 
 
 def _counted(store: Any, jobs: frozenset[int]) -> tuple[int, int, int, int]:

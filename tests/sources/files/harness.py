@@ -18,7 +18,6 @@ from strandline.ingest.dumped import DumpedSource
 from strandline.sources.protocol import Position
 from tests.sources.conformance import ARROW, Transaction, after
 from tests.sources.files.dumps import declaration, write
-from tests.sources.postgres.live import FEW_TASKS
 
 
 class DumpedHarness:
@@ -56,8 +55,6 @@ class DumpedHarness:
 @contextmanager
 def _opened(folder: Path, engine: Engine, **config: Any) -> Iterator[Warehouse]:
     with Warehouse.open(folder, spark=engine.spark) as warehouse:
-        for name, value in FEW_TASKS.items():
-            warehouse._engine.worker.conf.set(name, value)
         warehouse.add_source("src", **config)
         yield warehouse
 

@@ -21,13 +21,6 @@ from tests.conftest import bag
 
 ENVIRONMENT = "STRANDLINE_TEST_DSN"
 
-FEW_TASKS = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.leafNodeDefaultParallelism": "1",
-    "spark.sql.files.minPartitionNum": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-
 
 @dataclass
 class Live:
@@ -106,8 +99,6 @@ def live(dsn: str, folder: Path, engine: Engine, **config: Any) -> Iterator[Live
         Warehouse.open(folder, spark=engine.spark) as warehouse,
     ):
         patch.setenv(ENVIRONMENT, dsn)
-        for name, value in FEW_TASKS.items():
-            warehouse._engine.worker.conf.set(name, value)
         if config:
             warehouse.add_source("src", kind="postgres", dsn_env=ENVIRONMENT, **config)
         yield Live(writer, warehouse)

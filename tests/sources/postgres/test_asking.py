@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-import time
-import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -21,120 +17,19 @@ from psycopg.conninfo import make_conninfo
 from strandline.algebra.bag import Row, SignedBag
 from strandline.algebra.evaluate import evaluate
 from strandline.algebra.plan import At, Bag, Change, Filter, Join, Operand, Output, Plan, Project, Scan
-from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text, Value, conjunction, equality
+from strandline.algebra.scalar import Call, Col, Lit, Text, conjunction, equality
 from strandline.algebra.schema import Column, Schema
 from strandline.demo.server import PostgresServer
 from strandline.errors import SourceError
 from strandline.sources.postgres import asking, joins
-from strandline.sources.postgres.address import Address
-from strandline.sources.postgres.asking import PostgresSnapshot
 from strandline.sources.postgres.connect import set_session
-from strandline.sources.postgres.pgoutput import Insert
 from strandline.sources.postgres.source import PostgresSource
 from strandline.sources.postgres.visibility import Visible
 from strandline.sources.questions import AskedSource, HeldSnapshot, Question, Reply
 from tests.conftest import new_database
-from tests.sources.postgres.slots import slot_of
-from tests.sources.postgres.test_visibility import WRITE, commits_that_wait, write_until_it_waits
+from tests.sources.postgres.questions import COLUMNS, DDL, GIVEN, UUIDS, VALUES, conditions, rows_of, source, table
 
 pytestmark = pytest.mark.postgres
-
-COLUMNS: Schema = (
-    Column("k", "int"),
-    Column("w", "bigint"),
-    Column("t", "string"),
-    Column("n", "decimal(8,2)"),
-    Column("d", "date"),
-    Column("f", "double"),
-    Column("u", "string"),
-    Column("c", "string"),
-    Column("b", "boolean"),
-    Column("z", "timestamp"),
-    Column("y", "binary"),
-)
-DDL = (
-    "k int4, w int8, t text, n numeric(8,2), d date, f float8, u uuid, c char(2), b bool, z timestamptz, y bytea, "
-    "unused text"
-)
-UUIDS = [str(uuid.UUID(int=number)) for number in (1, 2)]
-
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "k": st.integers(0, 2),
-    "w": st.integers(0, 2) | st.just(2**40),
-    "t": st.sampled_from(["", "a", "A", "ä", "a ", "%s", "\\", "'", '"{', "NULL", "😀"]),
-    "n": st.sampled_from([Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), Decimal("-1.50")]),
-    "d": st.sampled_from([date(2024, 2, 29), date(1, 1, 1)]),
-    "f": st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), 2.0]),
-    "u": st.sampled_from(UUIDS),
-    "c": st.sampled_from(["a ", "ab", "  "]),
-    "b": st.booleans(),
-    "z": st.sampled_from([datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 0, 0, 0, 1, UTC)]),
-    "y": st.sampled_from([b"", b"\x00\\", b"\xff"]),
-}
-GIVEN = {**VALUES, "u": VALUES["u"] | st.sampled_from(["no uuid", "\0"]), "c": VALUES["c"] | st.sampled_from(["a", ""])}
-
-
-def rows_of(values: dict[str, st.SearchStrategy[Any]], most: int) -> st.SearchStrategy[list[Row]]:
-    return st.lists(st.tuples(*(st.none() | values[column.name] for column in COLUMNS)), max_size=most)
-
-
-ALIKE = [("k", "k"), ("k", "w"), ("k", "n"), ("w", "n"), ("t", "t"), ("t", "u"), ("t", "c"), ("u", "u"), ("c", "c")]
-ALIKE += [("d", "d"), ("f", "f"), ("b", "b"), ("z", "z"), ("y", "y"), ("n", "n"), ("k", "f")]
-LITERALS: dict[str, Value] = {
-    "k": 1,
-    "w": 1,
-    "n": Decimal("1.5"),
-    "f": 1,
-    "t": "a",
-    "u": UUIDS[0],
-    "c": "a ",
-    "b": True,
-}
-OPERATORS = st.sampled_from(["=", "=", "=", "<>", "<", "<=", ">", ">=", "<=>"])
-
-
-@st.composite
-def comparisons(draw: st.DrawFn, aliases: list[str]) -> Scalar:
-    one = draw(st.sampled_from(aliases))
-    kind = draw(st.integers(0, 5))
-    if kind == 0:
-        name, value = draw(st.sampled_from(list(LITERALS.items())))
-        return Call(draw(OPERATORS), (Col(f"{one}.{name}"), Lit(value)))
-    if kind == 1:
-        return Call(draw(st.sampled_from(["is null", "is not null"])), (Col(f"{one}.{draw(NAMES)}"),))
-    first, second = draw(st.sampled_from(ALIKE))
-    if draw(st.booleans()):
-        first, second = second, first
-    other = draw(st.sampled_from(aliases))
-    return Call(draw(OPERATORS), (Col(f"{one}.{first}"), Col(f"{other}.{second}")))
-
-
-NAMES = st.sampled_from([column.name for column in COLUMNS])
-
-
-@st.composite
-def conditions(draw: st.DrawFn, aliases: list[str]) -> Scalar:
-    first = draw(comparisons(aliases))
-    match draw(st.sampled_from(["plain", "plain", "and", "or", "not", "text", "other"])):
-        case "and" | "or" as op:
-            return Call(op, (first, draw(comparisons(aliases))))
-        case "not":
-            return Call("not", (first,))
-        case "text":
-            return Text(tuple(Col(name) for name in sorted(_read(first))), first)
-        case "other":
-            # Outside of what is translated.
-            return Call("coalesce", (first, Lit(True)))
-    return first
-
-
-def _read(scalar: Scalar) -> set[str]:
-    match scalar:
-        case Col(name):
-            return {name}
-        case Call(args=args):
-            return set().union(*map(_read, args))
-    return set()
 
 
 @pytest.fixture(scope="module")
@@ -159,19 +54,11 @@ def writer(dsn: str) -> Iterator[Connection[Any]]:
         yield writer
 
 
-def source(**options: Any) -> PostgresSource:
-    return PostgresSource("src", Address(dsn_env="ASKED_DSN"), owner="test", patience=2, **options)
-
-
 @pytest.fixture(scope="module")
 def asked(writer: Connection[Any]) -> Iterator[PostgresSource]:
     asked = source()
     yield asked
     asked.close()
-
-
-def table(name: str, alias: str, columns: Schema = COLUMNS) -> Scan:
-    return Scan(At(f"src.{name}"), alias, columns)
 
 
 def joined(question: Question) -> Plan:
@@ -257,78 +144,6 @@ def test_a_writer_during_a_held_snapshot_does_not_change_its_answers(
             third = later.ask(question)
     assert first.rows == second.rows == SignedBag.of([("x", 5)])
     assert third.rows == SignedBag.of([("x", 6), ("x", 7)])
-
-
-def test_what_a_snapshot_shows_was_committed_before_its_place(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers commit all the time; one of them between taking the snapshot and asking in it."""
-    monkeypatch.setenv("ASKED_DSN", database)
-    stop = threading.Event()
-    columns = (Column("xid", "bigint"),)
-    question = Question((table("written", "w", columns),), (), ("w.xid",))
-    write = "INSERT INTO written SELECT pg_current_xact_id()::text::bigint"
-
-    def keep_writing() -> None:
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute("SET synchronous_commit = off")
-            while not stop.is_set():
-                connection.execute(write)
-                time.sleep(0.002)
-
-    with slot_of(database) as slot, psycopg.connect(database) as between, ThreadPoolExecutor() as threads:
-        slot.execute("CREATE TABLE written (xid bigint)")
-        asked = source()
-        seen: list[tuple[PostgresSnapshot, set[int]]] = []
-        writers = [threads.submit(keep_writing) for _ in range(3)]
-        try:
-            for number in range(30):
-                if number % 3 == 0:
-                    between.execute(write)
-                with asked.hold() as held:
-                    if number % 3 == 1:
-                        between.commit()
-                    seen.append((held, {row[0] for row in held.ask(question).rows}))
-        finally:
-            stop.set()
-        between.commit()
-        for each in writers:
-            each.result()
-        log = {
-            begin.xid: commit.lsn
-            for begin, changes, commit in slot.transactions(asked.end())
-            if any(isinstance(change, Insert) for change in changes)
-        }
-        asked.close()
-    assert len(log) > 30
-    for held, xids in seen:
-        visible = Visible.parse(held.seen)
-        assert xids == {xid for xid in log if visible.sees(xid)}
-        assert all(log[xid] < held.place for xid in xids)
-    assert any(len(xids) < len(log) for _, xids in seen)
-
-
-def test_a_commit_may_be_before_the_place_and_not_seen(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As while it waits for a synchronous standby; what is written later and waits for none is seen."""
-    monkeypatch.setenv("ASKED_DSN", database)
-    asked = source()
-    question = Question((table("seen", "s", (Column("xid", "bigint"),)),), (), ("s.xid",))
-    with (
-        slot_of(database) as slot,
-        psycopg.connect(database, autocommit=True) as other,
-        ThreadPoolExecutor(1) as threads,
-    ):
-        slot.execute("CREATE TABLE seen (xid bigint)")
-        with commits_that_wait(slot):
-            write = write_until_it_waits(slot, other, threads)
-            slot.execute(WRITE)
-            with asked.hold() as held:
-                rows = held.ask(question).rows
-            log = {begin.xid: commit.lsn for begin, changes, commit in slot.transactions() if changes}
-        write.result(timeout=20)
-    asked.close()
-    *before, earlier, later = log
-    assert rows == SignedBag.of([(xid,) for xid in (*before, later)])
-    assert [Visible.parse(held.seen).sees(xid) for xid in (earlier, later)] == [False, True]
-    assert all(lsn < held.place for lsn in log.values())
 
 
 BIG: Schema = (Column("id", "int"), Column("code", "string"), Column("word", "string"), Column("long", "string"))
