@@ -65,6 +65,26 @@ def test_a_file_that_cannot_be_read_is_told_and_waited_for(project: Path) -> Non
     assert told[1]["what"] == "look" and "SQL_SYNTAX" in str(told[1]["reason"])
 
 
+def test_a_lock_that_nobody_waits_for_any_more_is_no_trouble(project: Path) -> None:
+    file = project / "views" / "v.sql"
+    file.write_text("CREATE MATERIALIZED VIEW v AS SELECT 1 AS a")
+    with WatchProcess(project, "--poll", "0.2", "--maintain-every", "never") as watch:
+        with Catalog.open(f"sqlite:///{project / '.strandline' / 'catalog.db'}") as catalog:
+            with catalog.lock.acquire("a test"):
+                watch.until(lambda event: event["event"] == "waiting", 20)
+                file.unlink()
+        assert watch.until(lambda event: event["event"] == "recovered", 10)["what"] == "lock"
+
+
+def test_a_refresh_that_nobody_wants_any_more_is_no_trouble(project: Path) -> None:
+    file = project / "views" / "v.sql"
+    file.write_text("CREATE MATERIALIZED VIEW v AS SELECT a FROM nowhere.t")
+    with WatchProcess(project, "--poll", "0.2", "--maintain-every", "never") as watch:
+        assert watch.until(lambda event: event["event"] == "trouble", 20)["what"] == "refresh"
+        file.unlink()
+        assert watch.until(lambda event: event["event"] == "recovered", 10)["what"] == "refresh"
+
+
 def test_wrong_usage(project: Path, invoke: Invoke) -> None:
     assert invoke("watch", "--poll", "30", project=project).exit_code == 2
     assert invoke("watch", "--maintain-every", "often", project=project).exit_code == 2

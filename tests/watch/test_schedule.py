@@ -169,17 +169,31 @@ def test_a_log_that_goes_on_without_us_is_taken_in_once_a_minute() -> None:
     assert not scheduler.capture_due(500, [])
 
 
-def test_upkeep_is_done_by_its_own_interval() -> None:
+def test_upkeep_is_done_by_its_own_interval_whoever_did_it_last() -> None:
     day = 86_400.0
     scheduler = Scheduler(PACE)
     assert scheduler.upkeep_due(0, None)
     scheduler.upkeep_done(10, ok=True)
-    assert not scheduler.upkeep_due(day, 5) and scheduler.upkeep_due(day + 10, 5)
+    assert not scheduler.upkeep_due(day, day - 10) and scheduler.upkeep_due(day + 10, day)
+    assert not scheduler.upkeep_due(day + 10, 5)
     scheduler.upkeep_done(day + 10, ok=False)
-    assert scheduler.upkeep_due(day + 3_610, 5)
+    assert not scheduler.upkeep_due(day + 3_609, 2 * day) and scheduler.upkeep_due(day + 3_610, 2 * day)
     later = Scheduler(PACE)
-    assert not later.upkeep_due(0, day - 100) and later.upkeep_due(100, None)
+    assert not later.upkeep_due(0, day - 100) and later.upkeep_due(100, day)
     assert not Scheduler(Pace(maintain_every=None)).upkeep_due(1e9, None)
+
+
+def test_a_failed_view_that_has_nothing_to_take_in_any_more_does_not_fail() -> None:
+    scheduler = Scheduler(PACE)
+    scheduler.look(0, {"a": CHANGED, "b": Seen(every=60)})
+    scheduler.refreshed(0, 1, ["a", "b"], ["a", "b"])
+    assert scheduler.failing == {"a", "b"}
+    scheduler.look(5, {"a": FRESH, "b": Seen(every=60)})
+    assert scheduler.failing == {"b"}
+    scheduler.look(6, {"a": CHANGED, "b": Seen(every=60)})
+    assert scheduler.due(40) == ["a", "b"]
+    scheduler.refreshed(40, 41, ["a", "b"], [])
+    assert scheduler.failing == set()
 
 
 def test_a_view_over_scheduled_ones_takes_on_the_shortest_schedule() -> None:

@@ -87,6 +87,9 @@ def test_lag_grows_while_nothing_is_done_and_views_that_are_gone_are_not_told_of
         assert found["strandline_view_schedule_seconds", "stuck"] == 86_400
         assert found["strandline_state",] == 3
         assert found["strandline_state_published_timestamp_seconds",] == NOON.timestamp()
+        assert found["strandline_view_blocked", "late"] == 0
+        metrics.fail(frozenset({"late"}))
+        assert samples(port)["strandline_view_blocked", "late"] == 1
         metrics.stand(Behind(4, NOON, (stuck,), (), (), False, None))
         assert ("strandline_view_lag_seconds", "late") not in samples(port)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -73,13 +73,18 @@ class Watch:
         if due:
             self._refresh(due, found)
         ahead = [source.name for source in found.sources if source.ahead]
-        if self._scheduler.capture_due(self.clock(), ahead) and not due:
+        capture = self._scheduler.capture_due(self.clock(), ahead)
+        if capture and not due:
             self._tried("capture", self._capture)
         age = None if found.maintained_at is None else (self.now() - found.maintained_at).total_seconds()
-        if self.stop.requested is None and self._scheduler.upkeep_due(self.clock(), age):
-            done = self._tried("maintain", self._maintain)
-            self._scheduler.upkeep_done(self.clock(), ok=done is not None)
-        if not self._troubles:
+        upkeep = self.stop.requested is None and self._scheduler.upkeep_due(self.clock(), age)
+        if upkeep:
+            self._keep_up()
+        failing = self._scheduler.failing
+        self.metrics.fail(failing)
+        wanted = {"refresh": bool(due or failing), "capture": capture, "maintain": self._scheduler.upkeep_wanted(age)}
+        self._forget({**wanted, "lock": bool(due or capture or upkeep)})
+        if not self._troubles and not failing:
             self.metrics.success.set(self.now().timestamp())
         return self.pace.poll
 
@@ -181,6 +186,11 @@ class Watch:
             self.log.tell("captured", sources=sorted(taken), transactions=transactions)
         return True
 
+    def _keep_up(self) -> None:
+        done = self._tried("maintain", self._maintain)
+        if "lock" not in self._troubles:
+            self._scheduler.upkeep_done(self.clock(), ok=done is not None)
+
     def _maintain(self) -> bool:
         self.health.works()
         report = self.warehouse.maintain(watcher=self._between_steps)
@@ -209,7 +219,10 @@ class Watch:
             self.metrics.failures.labels(code).inc()
             if what == "refresh":
                 self.metrics.refreshes.labels("failed").inc()
-            self.health.failed(what, code)
+            if what != "look":
+                self._trouble("lock", None)
+            if what in ("look", "refresh"):
+                self.health.failed(what, code)
             self._trouble(what, f"{code}: {said}")
             self._check_engine()
             return None
@@ -228,6 +241,12 @@ class Watch:
         elif what not in self._troubles:
             self._troubles[what] = self.clock()
             self.log.tell("waiting" if what == "lock" else "trouble", what=what, reason=why)
+
+    def _forget(self, wanted: Mapping[str, bool]) -> None:
+        """What is not wanted any more, as when another process did it, is no trouble."""
+        for what in (what for what, still in wanted.items() if not still):
+            self.health.succeeded(what)
+            self._trouble(what, None)
 
     def _check_engine(self) -> None:
         if self.warehouse.engine_lost:

@@ -57,6 +57,10 @@ class Metrics:
         """Where views and sources stand, until this is told again."""
         self._standing.found = found
 
+    def fail(self, views: frozenset[str]) -> None:
+        """Which views failed when they were last tried, until this is told again."""
+        self._standing.failing = views
+
     def refreshed(self, report: RefreshReport) -> None:
         """What a refresh did to each view."""
         for name, view in report.views.items():
@@ -72,6 +76,7 @@ class _Standing(Collector):
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self.found: Behind | None = None
+        self.failing: frozenset[str] = frozenset()
         self._clock = clock
 
     def collect(self) -> Iterable[Metric]:
@@ -118,7 +123,7 @@ class _Standing(Collector):
         for view in found.views:
             behind = 0.0 if view.since is None else max(0.0, (now - view.since).total_seconds())
             lag.add_metric([view.name], behind)
-            problem.add_metric([view.name], view.problem is not None)
+            problem.add_metric([view.name], view.problem is not None or view.name in self.failing)
             if view.schedule is not None:
                 every.add_metric([view.name], view.schedule.seconds)
             over.update({name: max(behind, over.get(name, 0.0)) for name in view.sources})

@@ -69,7 +69,7 @@ class Scheduler:
     _began: float = float("-inf")
     _expected: float = 0.0
     _captured: dict[str, float] = field(default_factory=dict)
-    _next_upkeep: float | None = None
+    _no_upkeep_before: float = float("-inf")
 
     # What is seen and done
 
@@ -83,6 +83,8 @@ class Scheduler:
             view.every, view.blocked = found.every, found.blocked
             if not found.changed:
                 view.changed_at = None
+                if view.every is None:
+                    view.failures, view.not_before = 0, float("-inf")
             elif view.changed_at is None:
                 view.changed_at = now - max(found.waiting or 0.0, 0.0)
 
@@ -118,6 +120,11 @@ class Scheduler:
         return []
 
     @property
+    def failing(self) -> frozenset[str]:
+        """The views that failed when they were last tried, and are to be tried again."""
+        return frozenset(name for name, view in self._views.items() if view.failures)
+
+    @property
     def spacing(self) -> float:
         """Seconds from the beginning of one refresh to that of the next, under steady writes.
 
@@ -145,19 +152,19 @@ class Scheduler:
         """The logs of all sources were taken in."""
         self._captured = {}
 
-    def upkeep_due(self, now: float, age: float | None) -> bool:
-        """Whether upkeep is due, of which the last was *age* seconds ago; None if there was none."""
+    def upkeep_wanted(self, age: float | None) -> bool:
+        """Whether upkeep is to be done, which somebody last did *age* seconds ago; None if nobody ever did."""
         every = self.pace.maintain_every
-        if every is None:
-            return False
-        if self._next_upkeep is None:
-            self._next_upkeep = now if age is None else now + every - age
-        return now >= self._next_upkeep
+        return every is not None and (age is None or age >= every)
+
+    def upkeep_due(self, now: float, age: float | None) -> bool:
+        """Whether that is to be now."""
+        return self.upkeep_wanted(age) and now >= self._no_upkeep_before
 
     def upkeep_done(self, now: float, *, ok: bool) -> None:
         """Upkeep was done, or failed and is tried again."""
         every = self.pace.maintain_every or 0.0
-        self._next_upkeep = now + (every if ok else min(every, TRY_UPKEEP_AGAIN))
+        self._no_upkeep_before = now + (every if ok else min(every, TRY_UPKEEP_AGAIN))
 
 
 def intervals(own: Mapping[str, float | None], over: Mapping[str, Sequence[str]]) -> dict[str, float | None]:
