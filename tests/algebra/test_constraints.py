@@ -56,6 +56,16 @@ MATCH = ((Col("l.o"), Col("o.k")),)
         (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": GROWN}, ["(orders@post ⋈ Δlines)"]),
         (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": KEPT}, ["(orders@pre ⋈ Δlines)", "(Δorders ⋈ lines@post)"]),
         (
+            Join((LINES, ORDERS), (BY_ORDER,)),
+            {"orders": Parts(gone=False)},
+            [f"(Δlines ⋈ (orders@pre + {NEW}))", f"(lines@post ⋈ {CHANGED})"],
+        ),
+        (
+            Join((LINES, ORDERS), (BY_ORDER,)),
+            {"orders": Parts(new=False)},
+            ["(Δlines ⋈ orders@pre)", f"(lines@post ⋈ {CHANGED})"],
+        ),
+        (
             Join((LINES, ORDERS, CUSTOMERS), (BY_ORDER, BY_CUSTOMER)),
             {"orders": GROWN, "customers": GROWN},
             ["(Δlines ⋈ orders@post ⋈ customers@post)"],
@@ -93,6 +103,26 @@ def test_no_row_is_left_beside_nulls_where_there_are_none() -> None:
     simple, uses = simplified(OuterJoin(LINES, ORDERS, MATCH), assumed)
     assert [shown(term.plan) for term in differentiate(simple, {"orders"}, assumed)] == []
     assert [use.constraint for use in uses] == [FOREIGN_KEYS[1], NOT_NULL[0]]
+
+
+def test_values_of_a_change_bound_nothing_where_other_changes_bring_rows_too() -> None:
+    known_customers = Exists(LINES, Filter(CUSTOMERS, Call(">", (Col("c.x"), Lit(0)))), ((Col("l.c"), Col("c.k")),))
+    bounds: dict[tuple[str, str, Part], Bounds] = {("lines", "o", "rows"): (Lit(1), Lit(2))}
+    assumed = Assumed(FOREIGN_KEYS, {"orders": GROWN}, bounds)
+    narrow, wide = (
+        [shown(term.plan) for term in differentiate(Join((left, ORDERS), (BY_ORDER,)), {"lines", "customers"}, assumed)]
+        for left in (LINES, known_customers)
+    )
+    assert narrow == ["(Δlines ⋈ σ(orders@post))"]
+    assert len(wide) == 3 and not any("σ(orders" in term for term in wide)
+
+
+def test_of_tables_that_refer_to_each_other_only_one_is_referred_to() -> None:
+    staff, boss = (Scan(At("staff"), alias, FIELDS["staff"]) for alias in ("s", "b"))
+    plan = Join((staff, boss), (equality("s.boss", "b.k"), equality("b.boss", "s.k")))
+    assumed = Assumed(FOREIGN_KEYS, {"staff": GROWN})
+    found = differentiate(plan, {"staff"}, assumed)
+    assert [shown(term.plan) for term in found] == ["(staff@post ⋈ Δstaff)"]
 
 
 def changes(before: State, after: State) -> dict[str, SignedBag]:
