@@ -24,7 +24,7 @@ def delta_path(root: str, refresh_id: str, step_id: str) -> str:
     return f"{_deltas(root)}/{refresh_id}/{step_id}"
 
 
-def drop_deltas(root: str, refresh_id: str, options: places.Options = None) -> None:
+def drop_deltas(root: str, refresh_id: str, options: places.Options) -> None:
     """Remove the stored deltas of a refresh that is over."""
     places.remove(f"{_deltas(root)}/{refresh_id}", options)
 
@@ -39,7 +39,7 @@ def history_path(root: str, location: str) -> str:
     return f"{root.rstrip('/')}/histories/{location.rpartition('/')[2]}/{uuid.uuid4().hex}"
 
 
-def drop_integrations(root: str, options: places.Options = None) -> None:
+def drop_integrations(root: str, options: places.Options) -> None:
     """Remove such deltas; no refresh may be under way."""
     for name in places.folders(_deltas(root), options):
         if name.startswith(_BASE):

@@ -68,8 +68,9 @@ class Recovery:
             return self.finish(lease, watcher)
         self._restore(unfinished)
         self._context.catalog.refreshes.abandon(unfinished.id, lease)
-        layout.drop_deltas(self._context.root, unfinished.id)
-        layout.drop_integrations(self._context.root)
+        options = self._context.engine.storage_options
+        layout.drop_deltas(self._context.root, unfinished.id, options)
+        layout.drop_integrations(self._context.root, options)
         return None
 
     def _restore(self, unfinished: RefreshRecord) -> None:
