@@ -22,7 +22,7 @@ COMING = 6
 
 
 class LiveSteps:
-    """What is known of the steps, from the events so far."""
+    """What is known of the steps, from the events so far; another thread draws it meanwhile."""
 
     def __init__(self, title: str, line_of: Callable[[Event], str], doing: Callable[[Event], str]) -> None:
         self._line_of = line_of
@@ -64,7 +64,7 @@ class LiveSteps:
     def _lines(self) -> Iterator[RenderableType]:
         yield from self._ended
         yield self._bar
-        for spinner, text, since in self._running.values():
+        for spinner, text, since in list(self._running.values()):
             spinner.update(text=Text(f"{text}, {time.monotonic() - since:.0f} s"))
             yield spinner
         subjects = list(dict.fromkeys(subject for _, subject in self._coming if subject))
