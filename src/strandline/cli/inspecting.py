@@ -269,9 +269,10 @@ def _print_history(steps: list[dict[str, Any]]) -> None:
         "at (UTC)",
     )
     print_table(columns, map(_step_row, steps))
-    for step in steps:
-        if step["error"] is not None:
-            typer.echo(f"{step['refresh'][:8]} {step['kind']}: {step['error']}")
+    # Steps come newest first: of those with the same error the first one met it, the others were skipped.
+    failed = {(step["refresh"], step["error"]): step["kind"] for step in steps if step["error"] is not None}
+    for (refresh, error), kind in failed.items():
+        typer.echo(f"{refresh[:8]} {kind}: {error}")
 
 
 def _step_row(step: dict[str, Any]) -> tuple[object, ...]:
