@@ -69,10 +69,10 @@ def test_a_lock_that_nobody_waits_for_any_more_is_no_trouble(project: Path) -> N
     file = project / "views" / "v.sql"
     file.write_text("CREATE MATERIALIZED VIEW v AS SELECT 1 AS a")
     with WatchProcess(project, "--poll", "0.2", "--maintain-every", "never") as watch:
-        with Catalog.open(f"sqlite:///{project / '.strandline' / 'catalog.db'}") as catalog:
-            with catalog.lock.acquire("a test"):
-                watch.until(lambda event: event["event"] == "waiting", 20)
-                file.unlink()
+        catalog = Catalog.open(f"sqlite:///{project / '.strandline' / 'catalog.db'}")
+        with catalog, catalog.lock.acquire("a test"):
+            watch.until(lambda event: event["event"] == "waiting", 20)
+            file.unlink()
         assert watch.until(lambda event: event["event"] == "recovered", 10)["what"] == "lock"
 
 
@@ -88,5 +88,6 @@ def test_a_refresh_that_nobody_wants_any_more_is_no_trouble(project: Path) -> No
 def test_wrong_usage(project: Path, invoke: Invoke) -> None:
     assert invoke("watch", "--poll", "30", project=project).exit_code == 2
     assert invoke("watch", "--maintain-every", "often", project=project).exit_code == 2
+    assert invoke("watch", "--maintain-every", "0 days", "--for", "0", project=project).exit_code == 2
     unknown = invoke("watch", "nothing", project=project)
     assert unknown.exit_code == 1 and "UNKNOWN_VIEW" in unknown.stderr

@@ -132,7 +132,7 @@ def _pace(poll: float, max_lag: float, maintain_every: str) -> Pace:
         )
     if maintain_every == "never":
         return Pace(poll, max_lag, maintain_every=None)
-    if not KEEP_STATES.fullmatch(maintain_every):
+    if not KEEP_STATES.fullmatch(maintain_every) or not duration(maintain_every):
         raise typer.BadParameter(
             "write it as a number and a unit, for example 1 day, or never.", param_hint="--maintain-every"
         )
