@@ -206,7 +206,7 @@ class Warehouse:
             case ExplainRefresh(name):
                 return self.plan(name).explain()
             case ExplainCreate(create):
-                return explained(self._definitions().compile(create))
+                return explained(self._definitions().compile(create), self._catalog, self._sources)
             case DropView(name, if_exists):
                 return self.drop(name, if_exists=if_exists)
             case DescribeView(name):

@@ -102,6 +102,17 @@ def test_a_foreign_key_empties_terms_and_the_views_stay_right(warehouse: Warehou
     assert_verified(warehouse, *VIEWS)
 
 
+def test_what_a_view_would_use_is_told_before_it_is_made(warehouse: Warehouse) -> None:
+    def told(view: str) -> str:
+        return str(warehouse.sql(f"EXPLAIN CREATE MATERIALIZED VIEW v AS {VIEWS[view]}"))
+
+    assert "constraint:" not in told("joined") and "2 terms" in told("joined")
+    declare(warehouse, foreign_keys=[FOREIGN_KEY], not_null=["o_id"], append_only=True)
+    assert "\n    constraint: foreign key shop.lines(o_id) -> shop.orders(o_id): rows that are new" in told("joined")
+    assert "\n    constraint: append-only shop.lines: its changes only insert" in told("joined")
+    assert "1 term\n" in told("semi") and "not null shop.lines(o_id): every row refers to another" in told("semi")
+
+
 def test_where_tables_move_apart_a_broken_key_is_set_aside_until_it_holds_again(
     warehouse: Warehouse, lake: Lake
 ) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from strandline.algebra.block import Block
 from strandline.algebra.checks import Check, Checks
 from strandline.algebra.constraints import (
     AppendOnly,
@@ -50,7 +51,11 @@ SHOWN = 3
 
 def declared(catalog: Catalog) -> tuple[Constraint, ...]:
     """The constraints that sources declare on tables which views read."""
-    keys = {leaf.name: leaf.key for leaf in catalog.leaves.all()}
+    return declared_with(catalog, {leaf.name: leaf.key for leaf in catalog.leaves.all()})
+
+
+def declared_with(catalog: Catalog, keys: Mapping[str, Sequence[str]]) -> tuple[Constraint, ...]:
+    """The constraints that sources declare, where tables have these *keys*."""
     found: list[Constraint] = []
     for record in catalog.sources.all():
         stated: Any = record.config.get("constraints") or {}
@@ -75,10 +80,13 @@ def _foreign_keys(
 
 def uses_of(node: Node, constraints: Sequence[Constraint]) -> tuple[Use, ...]:
     """What of *constraints* the changes of a node are computed by."""
-    if node.block is None or node.policy == "FULL":
-        return ()
-    grown = [c for c in constraints if isinstance(c, AppendOnly) and c.table in node.inputs]
-    uses = relied_on(node.block.body, Assumed(tuple(constraints)))
+    return () if node.block is None or node.policy == "FULL" else uses_in(node.block, constraints)
+
+
+def uses_in(block: Block, constraints: Sequence[Constraint]) -> tuple[Use, ...]:
+    """What of *constraints* the changes of a block are computed by."""
+    grown = [c for c in constraints if isinstance(c, AppendOnly) and c.table in block.inputs]
+    uses = relied_on(block.body, Assumed(tuple(constraints)))
     return (*uses, *(Use(constraint, "its changes only insert") for constraint in grown))
 
 
