@@ -177,6 +177,7 @@ def test_a_null_where_none_may_be_is_an_error_before_anything_is_applied(warehou
         ({"lines": {"foreign_keys": [{**FOREIGN_KEY, "key": ["total"]}]}}, "(total) is not the key of shop.orders"),
         ({"orders": {"foreign_keys": [{"columns": ["state"], "references": "orders"}]}}, "state is string"),
         ({"lines": {"foreign_keys": [{"columns": [], "references": "orders"}]}}, "at least 1 item"),
+        ({"lines": {"foreign_keys": [{**FOREIGN_KEY, "columns": ["o_id", "o_id"]}]}}, "o_id is named twice"),
         ({"lines": {"append": True}}, "Extra inputs"),
     ],
 )

@@ -82,6 +82,14 @@ class ForeignKeyConfig(_Strict):
             raise ValueError(f"{len(self.columns)} columns cannot refer to a key of {len(self.key)}")
         return self
 
+    @field_validator("columns", "key")
+    @classmethod
+    def _once(cls, value: list[str]) -> list[str]:
+        twins = sorted(twice(value))
+        if twins:
+            raise ValueError(f"{', '.join(twins)} is named twice; each column stands for one of the key")
+        return value
+
 
 class ConstraintsConfig(_Strict):
     """What always holds for the rows of a table."""

@@ -74,7 +74,7 @@ def _foreign_keys(
         referred = given["references"] if "." in given["references"] else f"{source}.{given['references']}"
         known = tuple(keys.get(referred, ()))
         key = tuple(given.get("key") or known)
-        if known and set(key) == set(known):
+        if known and set(key) == set(known) and len(key) == len(given["columns"]):
             yield ForeignKey(table, tuple(given["columns"]), referred, key)
 
 
