@@ -146,9 +146,13 @@ def test_a_deletion_from_a_table_that_only_grows_stops_its_views_alone(warehouse
     report = warehouse.refresh()
     problem = str(report.views["joined"].problem)
     assert problem.startswith("CONSTRAINT_VIOLATED: append-only shop.orders does not hold: 1 of its rows")
-    assert "sources/shop.yml" in problem
+    assert "sources/shop.yml" in problem and "`strandline refresh --full joined`" in problem
     assert warehouse.read("joined").collect() == before
     assert report.views["quantities"].problem is None
+    assert warehouse.refresh("joined", full=True).ok
+    assert_verified(warehouse, "joined", "quantities")
+    lake.remove("o_id = 2")
+    assert not warehouse.refresh().ok
     warehouse.alter_source("shop", constraints={})
     assert warehouse.refresh().ok
     assert_verified(warehouse, "joined", "quantities")
@@ -160,7 +164,8 @@ def test_a_null_where_none_may_be_is_an_error_before_anything_is_applied(warehou
     line = {"o_id": None, "line": 7, "qty": 1}
     write_deltalake(lake.path("lines"), pa.Table.from_pylist([line], LINES), mode="append")
     report = warehouse.refresh()
-    assert "CONSTRAINT_VIOLATED: not null shop.lines(o_id)" in str(report.views["outer_joined"].problem)
+    problem = str(report.views["outer_joined"].problem)
+    assert "CONSTRAINT_VIOLATED: not null shop.lines(o_id) does not hold: a new row has NULL; correct" in problem
     declare(warehouse, foreign_keys=[FOREIGN_KEY])
     assert warehouse.refresh().ok
     assert_verified(warehouse, "outer_joined")

@@ -155,7 +155,7 @@ class ConstraintChecks:
             return Found()
         for use in uses:
             if isinstance(use.constraint, AppendOnly):
-                self._only_inserted(use.constraint, deltas)
+                _only_inserted(node, use.constraint, deltas)
         held, broken = self._still_holding(node, usable(uses, pins.pre), pins, deltas)
         waiting = [use.constraint for use in uses if str(use.constraint) not in noted(pins.pre)]
         looked = self._whole(node, pins, waiting)
@@ -187,17 +187,11 @@ class ConstraintChecks:
         verdicts = {str(c): BROKEN if c in broken else HOLDS for c in wanted}
         return Found(Assumed(), verdicts, "; ".join(broken.values()) or None)
 
-    def _only_inserted(self, constraint: AppendOnly, deltas: Mapping[str, Delta]) -> None:
-        delta = deltas.get(constraint.table)
-        if delta is not None and delta.deleted:
-            gone = f"{delta.deleted} of its rows were deleted or changed"
-            raise _violated(constraint, gone)
-
     def _judged(self, found: Mapping[Check, list[str]]) -> dict[Constraint, str]:
         """What was violated and can be done without, and why; anything else is an error."""
         set_aside: dict[Constraint, str] = {}
         for check, values in found.items():
-            what = f"{check.found}: {'; '.join(values)}"
+            what = check.found if isinstance(check.constraint, NotNull) else f"{check.found}: {'; '.join(values)}"
             if not isinstance(check.constraint, ForeignKey) or self._in_one_order(check.constraint):
                 raise _violated(check.constraint, what)
             told = Reason("CONSTRAINT_SET_ASIDE", f"{check.constraint} does not hold at these positions ({what})")
@@ -288,10 +282,17 @@ def _literal(value: str, column: Column) -> Text:
     return Text((constant(value, column),))
 
 
-def _violated(constraint: Constraint, what: str) -> RefreshError:
+def _only_inserted(node: Node, constraint: AppendOnly, deltas: Mapping[str, Delta]) -> None:
+    delta = deltas.get(constraint.table)
+    if delta is not None and delta.deleted:
+        gone = f"{delta.deleted} of its rows {'was' if delta.deleted == 1 else 'were'} deleted or changed"
+        raise _violated(constraint, gone, f", take it as it is by `strandline refresh --full {node.name}`")
+
+
+def _violated(constraint: Constraint, what: str, otherwise: str = "") -> RefreshError:
     source = constraint.table.split(".", 1)[0]
     return RefreshError(
         "CONSTRAINT_VIOLATED",
-        f"{constraint} does not hold: {what}; correct the source and refresh, or take the constraint out of "
+        f"{constraint} does not hold: {what}; correct the source and refresh{otherwise}, or take the constraint out of "
         f"sources/{source}.yml.",
     )
