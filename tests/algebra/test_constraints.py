@@ -54,6 +54,7 @@ MATCH = ((Col("l.o"), Col("o.k")),)
             [f"(Δlines ⋈ (orders@pre + {NEW}))", f"(lines@post ⋈ {CHANGED})"],
         ),
         (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": GROWN}, ["(orders@post ⋈ Δlines)"]),
+        (Join((ORDERS, LINES), (equality("o.k", "l.o"),)), {"orders": GROWN}, ["(orders@post ⋈ Δlines)"]),
         (Join((ORDERS, LINES), (BY_ORDER,)), {"orders": KEPT}, ["(orders@pre ⋈ Δlines)", "(Δorders ⋈ lines@post)"]),
         (
             Join((LINES, ORDERS), (BY_ORDER,)),
