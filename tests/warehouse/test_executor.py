@@ -84,12 +84,17 @@ def test_one_failing_view_stops_only_what_depends_on_it(warehouse: Warehouse, sh
     warehouse.sql(f"CREATE MATERIALIZED VIEW days AS {PER_DAY}")
     before = {name: shown(warehouse, name) for name in ("inverse", "above")}
     shop.place_order(total="0.00")
-    report = warehouse.refresh()
+    told: list[Event] = []
+    report = warehouse.refresh(watcher=told.append)
     assert not report.ok and report.views["days"].problem is None
     assert "DIVIDE_BY_ZERO" in str(report.views["inverse"].problem)
     assert str(report.views["above"].problem).startswith("INPUT_FAILED: inverse")
     assert {name: shown(warehouse, name) for name in before} == before
     assert warehouse.verify("days").ok
+    # Why a view is left alone is told once, however many steps it had.
+    details = {(event.step, event.subject): event.detail for event in told if event.what == "skipped"}
+    assert details["install", "inverse"] == details["install", "above"] == ""
+    assert details["compute", "above"].startswith("INPUT_FAILED: inverse")
 
 
 def test_a_fault_that_may_pass_is_tried_again_and_told(

@@ -146,9 +146,10 @@ class _Run:
         cause = self._unable(step)
         if cause is not None:
             self._context.catalog.refreshes.step_skipped(step.id, cause, self._lease)
+            told = step.subject in self._failed
             self._fail(step, cause)
             self._ended.add(step.id)
-            self._tell("skipped", step, detail=cause)
+            self._tell("skipped", step, detail="" if told else cause)
             return
         self._tell("started", step)
         if step.kind == "publish":
