@@ -92,3 +92,17 @@ def test_a_step_waits_only_for_steps_before_it_in_the_plan() -> None:
     places = {step.id: place for place, step in enumerate(STEPS)}
     for step, earlier in prerequisites(PLAN, VDAG).items():
         assert all(places[other] < places[step] for other in earlier)
+
+
+def test_steps_that_ask_the_same_source_do_so_in_turn_and_others_at_once() -> None:
+    vdag = Vdag([*VDAG.nodes.values(), node("crm.c", "copy"), node("base 1", "base"), node("base 2", "base")])
+    kinds = {"pg.a": "load", "pg.b": "load", "crm.c": "load", "base 1": "load", "base 2": "load", "pg": "capture"}
+    steps = tuple(Step(subject, kind, subject) for subject, kind in kinds.items())  # type: ignore[arg-type]
+    assert prerequisites(RefreshPlan("plan", None, (), steps), vdag) == {
+        "pg.a": set(),
+        "pg.b": {"pg.a"},
+        "crm.c": set(),
+        "base 1": set(),
+        "base 2": {"base 1"},
+        "pg": {"pg.b"},
+    }
