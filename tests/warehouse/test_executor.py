@@ -208,6 +208,32 @@ def test_a_refresh_that_was_cut_short_is_resumed_and_nothing_new_begun(warehouse
     assert_verified(warehouse)
 
 
+def test_what_a_step_begins_after_ctrl_c_is_ended_too(
+    warehouse: Warehouse, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW days AS {PER_DAY}")
+    warehouse.sql(f"CREATE MATERIALIZED VIEW customers AS {PER_CUSTOMER}")
+    shop.place_orders_only()
+    stopped = threading.Event()
+
+    def long(kind: str, subject: str) -> None:
+        if (kind, subject) == ("compute", "days"):
+            assert stopped.wait(30)
+            time.sleep(1)
+            warehouse._engine.rows("SELECT count(*) FROM range(100000000000000) WHERE id % 7 = 8")
+
+    def watch(event: Event) -> None:
+        if (event.what, event.subject) == ("started", "customers"):
+            stopped.set()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        around(patched, long)
+        warehouse.refresh(watcher=watch)
+    assert warehouse.refresh().ok
+    assert_verified(warehouse)
+
+
 def test_a_restart_gives_up_the_old_plan_and_plans_anew(warehouse: Warehouse, shop: Shop) -> None:
     warehouse.sql(f"CREATE MATERIALIZED VIEW days AS {PER_DAY}")
     warehouse.sql(f"CREATE MATERIALIZED VIEW customers AS {PER_CUSTOMER}")

@@ -29,6 +29,9 @@ from strandline.propagate.steps import Steps
 from strandline.propagate.storage_faults import told_of
 from strandline.store import layout
 
+INTERRUPTED_EVERY = 0.5
+"""How many seconds apart a step that is to end is interrupted: between two jobs it does not notice."""
+
 
 def execute(context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher = nobody) -> RefreshReport:
     """Carry out *plan*, which the catalog already knows, from wherever it stands."""
@@ -185,10 +188,10 @@ class _Run:
     def _stop(self) -> None:
         """End what is under way; the catalog goes on to say that it runs, so that it is taken up again later."""
         self._stopping.set()
-        if self._threads:
-            self._context.engine.interrupt()
         for thread in self._threads.values():
-            thread.join()
+            while thread.is_alive():
+                self._context.engine.interrupt()
+                thread.join(INTERRUPTED_EVERY)
 
     def _tell(self, what: Any, step: Step, seconds: float = 0.0, detail: str = "") -> None:
         place = len(self._ended) - (0 if what in ("started", "retried") else 1)
