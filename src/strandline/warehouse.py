@@ -757,9 +757,13 @@ class Warehouse:
 
 
 def _told(report: RefreshReport, advanced: Advanced) -> RefreshReport:
-    """*report* with what the first phase took in and asked."""
+    """*report* with what the first phase took in, read anew and asked."""
     asked = {name: integrated.told for name, integrated in advanced.integrated.items()}
-    return replace(report, captured=advanced.captured, asked=asked)
+    anew = {name: told for loaded in advanced.loaded for name, told in loaded.hidden.items()}
+    read = [name for name, told in report.hidden.items() if told.strategy == "full" and told.problem is None]
+    hidden = {**report.hidden, **{name: anew[name] for name in read if name in anew}}
+    seconds = report.seconds + sum(loaded.seconds for loaded in advanced.loaded)
+    return replace(report, hidden=hidden, seconds=seconds, captured=advanced.captured, asked=asked)
 
 
 def _entries(state: StateRecord | None) -> list[StateEntry]:

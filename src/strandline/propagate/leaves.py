@@ -44,6 +44,8 @@ class Advanced:
     """What base views asked their sources."""
     snapshots: dict[str, HeldSnapshot] = field(default_factory=dict)
     """The snapshots in which they asked, where these are held on."""
+    loaded: list[RefreshReport] = field(default_factory=list)
+    """What reading tables anew came to."""
 
 
 def looked_at(context: Context, names: Collection[str]) -> Advanced:
@@ -74,18 +76,23 @@ def advance(
     of base views are held, if longer than this takes.
     """
     advanced = Advanced()
+
+    def load(plan: RefreshPlan) -> RefreshReport:
+        advanced.loaded.append(run(plan))
+        return advanced.loaded[-1]
+
     for source, copies in _by_source(context.vdag, names).items():
         try:
             match _copies(context, source):
                 case CopiedSource() as captured:
-                    _advance(context, captured, copies, requested, lease, run, advanced, strict=strict)
+                    _advance(context, captured, copies, requested, lease, load, advanced, strict=strict)
                 case DumpedSource() as dumped:
-                    advanced.copies.update(_take_dumps(context, dumped, copies, requested, run))
+                    advanced.copies.update(_take_dumps(context, dumped, copies, requested, load))
         except SourceError as error:
             if strict:
                 raise
             advanced.copies.update({node.name: CopyState(problem=problem_of(error)) for node in copies})
-    bases = base_views.advance(context, names, requested, lease, run, watch, strict=strict, hold=hold)
+    bases = base_views.advance(context, names, requested, lease, load, watch, strict=strict, hold=hold)
     advanced.bases.update(bases.states)
     advanced.captured.update(bases.captured)
     advanced.integrated.update(bases.integrated)

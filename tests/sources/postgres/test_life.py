@@ -77,6 +77,8 @@ def test_a_slot_that_somebody_dropped_or_read_is_made_anew(opened: Live) -> None
     report = opened.refresh()
     assert report.hidden["src.a"].reason.code == "SLOT_LOST"
     assert "was dropped" in report.hidden["src.a"].reason.text
+    copied = report.hidden["src.a"]
+    assert copied.rows_inserted == opened.value("SELECT count(*) FROM a") and 0 < copied.seconds <= report.seconds
     assert report.views["va"].strategy == "incremental"
     opened.assert_same()
     opened.execute(
