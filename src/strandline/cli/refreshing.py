@@ -198,5 +198,5 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _report_row(name: str, view: ViewReport) -> tuple[object, ...]:
-    strategy = "failed" if view.problem is not None else view.strategy
+    strategy = view.strategy if view.problem is None else "held" if view.held else "failed"
     return (name, strategy, view.reason.code, view.rows_in, view.rows_inserted, view.rows_deleted, view.seconds)

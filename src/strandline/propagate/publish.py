@@ -8,7 +8,7 @@ from dataclasses import replace
 from strandline.catalog import Catalog, StateEntry
 from strandline.propagate.context import Context
 from strandline.propagate.groups import Groups, held_back
-from strandline.propagate.report import ViewReport
+from strandline.propagate.report import GROUP_HELD, ViewReport
 from strandline.propagate.vdag import Vdag
 
 
@@ -18,7 +18,7 @@ def new_entries(context: Context, reports: Mapping[str, ViewReport]) -> list[Sta
     before = catalog.states.newest()
     stuck = {name: report.problem for name, report in reports.items() if report.problem is not None}
     for name, why in held_back(context.groups, stuck, reports).items():
-        reports[name].problem = f"GROUP_HELD: {why}"
+        reports[name].problem = f"{GROUP_HELD}: {why}"
     grouped = {name for members in context.groups.values() for name in members}
     baselines = catalog.versions.baselines()
     for node in context.vdag.nodes.values():

@@ -10,6 +10,9 @@ from strandline.algebra.block import Strategy
 from strandline.ingest.capture import Captured
 from strandline.reasons import Reason
 
+GROUP_HELD = "GROUP_HELD"
+"""How the problem begins of a view that waits for another of its group."""
+
 
 @dataclass
 class ViewReport:
@@ -29,6 +32,11 @@ class ViewReport:
     """Of a dump: the algorithm, why that one, and rows that were set aside. Of a view: constraints that were."""
     retried: int = 0
     """How often a step was tried again after a fault that may pass."""
+
+    @property
+    def held(self) -> bool:
+        """Whether it could be brought up to date, and is not shown so because another of its group could not."""
+        return self.problem is not None and self.problem.startswith(GROUP_HELD)
 
     def to_dict(self) -> dict[str, Any]:
         """As ``refresh --json`` shows it."""
