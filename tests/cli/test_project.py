@@ -124,3 +124,19 @@ def _tamper(file: Path) -> None:
     place = table.schema.get_field_index("amount")
     pq.write_table(table.set_column(place, "amount", amounts), file)
     (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def test_a_constraint_that_is_set_aside_is_told(empty: Path, context: Context, invoke: Invoke) -> None:
+    lake = empty / "data"
+    write_deltalake(str(lake / "orders"), pa.table({"id": [1, 2]}))
+    write_deltalake(str(lake / "lines"), pa.table({"of": [1, 2, 2]}))
+    keys = "keys: {orders: [id]}\nconstraints: {lines: {foreign_keys: [{columns: [of], references: orders}]}}\n"
+    (empty / "sources" / "lake.yml").write_text(f"kind: delta\npath: data\n{keys}")
+    query = "SELECT o.id, count(*) AS n FROM lake.lines l JOIN lake.orders o ON l.of = o.id GROUP BY o.id"
+    (empty / "views" / "counts.sql").write_text(f"CREATE MATERIALIZED VIEW counts AS {query}")
+    assert "SET_ASIDE" not in invoke("refresh", project=empty, context=context).stdout
+    write_deltalake(str(lake / "lines"), pa.table({"of": [3]}), mode="append")
+    assert "constraint: foreign key" in invoke("explain", "counts", project=empty, context=context).stdout
+    done = invoke("refresh", project=empty, context=context)
+    assert done.exit_code == 0
+    assert "counts: CONSTRAINT_SET_ASIDE: foreign key lake.lines(of) -> lake.orders(id) does not hold" in done.stdout

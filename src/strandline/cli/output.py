@@ -70,7 +70,7 @@ def problems(found: Mapping[str, str | None]) -> list[str]:
 
 
 def grouped(found: Mapping[str, str | None]) -> list[str]:
-    """A line for each problem, with all tables that have it."""
+    """A line for each thing that is told of views or tables, with all of these."""
     return [f"{', '.join(names)}: {problem}" for problem, names in _by_problem(found).items()]
 
 

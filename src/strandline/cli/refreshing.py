@@ -11,7 +11,7 @@ from strandline.cli.help import examples
 from strandline.cli.maintaining import print_maintained
 from strandline.cli.options import AsJson, Views
 from strandline.cli.outcome import fail_unless, reported
-from strandline.cli.output import print_json, print_table, problems
+from strandline.cli.output import grouped, print_json, print_table, problems
 from strandline.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -166,12 +166,14 @@ def _plan_row(node: NodePlan) -> tuple[object, ...]:
 
 
 def _print_report(report: RefreshReport) -> None:
+    from strandline.propagate.plan import counted
+
     if report.resumed is not None:
         typer.echo(f"Refresh {report.resumed[:8]}, which had been cut short, was carried to its end first.")
     for source, captured in report.captured.items():
         if captured.transactions:
             rows = [f"{table} {_counts(counts)}" for table, counts in captured.rows.items()]
-            typer.echo(f"Captured from {source}: {captured.transactions:,} transactions; {', '.join(rows)}.")
+            typer.echo(f"Captured from {source}: {counted(captured.transactions, 'transaction')}; {', '.join(rows)}.")
     for name, told in report.asked.items():
         if told["updates"]:
             typer.echo(
@@ -184,9 +186,8 @@ def _print_report(report: RefreshReport) -> None:
         return
     columns = ("view", "strategy", "reason", "rows in#", "inserted#", "deleted#", "seconds#")
     print_table(columns, (_report_row(name, view) for name, view in shown.items()))
-    for name, view in report.hidden.items():
-        if view.how is not None:
-            typer.echo(f"{name}: {view.how}.")
+    for line in grouped({name: view.how for name, view in (*report.hidden.items(), *report.views.items())}):
+        typer.echo(f"{line}.")
     for line in problems({name: view.problem for name, view in report.views.items()}):
         typer.echo(line, err=True)
     state = "nothing is published yet" if report.state is None else f"the newest state is {report.state}"

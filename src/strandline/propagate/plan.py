@@ -25,7 +25,7 @@ SMALL_BYTES = 64 << 20
 
 def counted(number: int, what: str) -> str:
     """A number of things, in words."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def key_of(pin: Json) -> str:
@@ -252,8 +252,9 @@ def _explained(node: NodePlan) -> list[str]:
     for relation in node.changed:
         lines.append(f"    changed: {relation}, seen up to {_short(node.pinned.get(relation))}")
     if node.cost is not None and node.cost_full is not None:
-        rows = "unknown" if node.estimated_rows is None else str(node.estimated_rows)
-        lines.append(f"    estimated: {rows} changed rows; cost {node.cost:.2f}, recomputing {node.cost_full:.2f}")
+        known = node.estimated_rows is not None
+        rows = counted(node.estimated_rows or 0, "changed row") if known else "unknown changed rows"
+        lines.append(f"    estimated: {rows}; cost {node.cost:.2f}, recomputing {node.cost_full:.2f}")
     return lines
 
 
