@@ -205,6 +205,18 @@ def found(
     return {check.constraint for check in checks if evaluate(check.plan, rows)}
 
 
+def test_what_changed_rows_refer_to_is_looked_for_as_well_as_what_new_ones_do() -> None:
+    nothing = {name: SignedBag() for name in FIELDS}
+    customers = SignedBag.of([(0, None), (3, None)])
+    before = {**nothing, "customers": customers, "orders": SignedBag.of([(1, 0, None)])}
+    after = {**before, "orders": SignedBag.of([(1, 3, None), (2, 0, None)])}
+    astray = {**before, "orders": SignedBag.of([(1, 4, None), (2, 0, None)])}
+    key = FOREIGN_KEYS[0]
+    for state, broken in ((after, set[Constraint]()), (astray, {key})):
+        delta = changes(before, state)
+        assert found([key], before, state, delta, known([key], delta)) == broken
+
+
 def in_state(constraint: Constraint, state: State) -> bool:
     """Whether a constraint is broken in a state."""
 
