@@ -18,7 +18,7 @@ from strandline.cost.calibration import SETTING, Prices, prices
 from strandline.cost.model import FIXED
 from strandline.define.anew import replace_lost_tables, with_blocks
 from strandline.define.explain import explained
-from strandline.define.files import PendingView, pending_views, same_definition, views_without_file
+from strandline.define.files import PendingView, notes, pending_views, same_definition
 from strandline.define.frames import empty_frame, query_text
 from strandline.define.relations import KnownRelations
 from strandline.define.sources import DeclaredSources
@@ -298,7 +298,8 @@ class Warehouse:
         wanted = self._moving(known) if known or not names else []
         planner = self._planner(looked_at(self._context(), wanted), captures=True)
         plan = planner.plan(wanted, with_blocks(self._vdag(), wanted) if full else ())
-        return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines())
+        told = notes(self._project, self._catalog)
+        return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines(), notes=told)
 
     def refresh(
         self,
@@ -490,9 +491,8 @@ class Warehouse:
         """Where each view and source stands."""
         plan = self._planner(looked_at(self._context(), self.views())).plan(self.views())
         options = self._engine.storage_options
-        return status(
-            self._catalog, self._vdag(), self._sources, plan, self._pending_lines(), options, self._prices().to_dict()
-        )
+        told = (self._pending_lines(), notes(self._project, self._catalog))
+        return status(self._catalog, self._vdag(), self._sources, plan, *told, options, self._prices().to_dict())
 
     def behind(self, *names: str) -> Behind:
         """What views do not show yet of their sources, and since when. It only looks, and waits for no source."""
@@ -626,9 +626,7 @@ class Warehouse:
         return pending_views(self._project, self._catalog)
 
     def _pending_lines(self) -> tuple[str, ...]:
-        gone = views_without_file(self._project, self._catalog)
-        lines = [f"{name}: its file is gone; DROP the view, or put the file back" for name in gone]
-        return tuple([*(str(view) for view in self._pending()), *lines])
+        return tuple(str(view) for view in self._pending())
 
     def _planner(self, found: Advanced | None = None, *, captures: bool = False) -> Planner:
         """A planner; *found* is what the first phase of a refresh found or did."""

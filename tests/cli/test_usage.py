@@ -21,6 +21,16 @@ def test_init_writes_a_project_and_says_what_to_do_next(tmp_path: Path, invoke: 
         assert word in result.stdout
 
 
+def test_a_group_that_names_no_view_is_told_of(empty: Path, invoke: Invoke) -> None:
+    with (empty / "strandline.yml").open("a", encoding="utf-8") as file:
+        file.write("groups:\n  money: [Costs, cots]\n")
+    (empty / "views" / "costs.sql").write_text("CREATE MATERIALIZED VIEW costs AS SELECT 1 AS a")
+    for command in ("status", "plan"):
+        told = invoke(command, project=empty).stdout
+        assert "group money names cots, and there is no such view; there are: costs" in told
+        assert "Costs" not in told
+
+
 def test_init_leaves_a_project_that_is_there_alone(empty: Path, invoke: Invoke) -> None:
     before = (empty / "strandline.yml").read_text()
     result = invoke("init", empty)
@@ -95,7 +105,7 @@ def test_an_empty_project_has_nothing_to_show(empty: Path, invoke: Invoke) -> No
     found = parsed(invoke("status", "--json", project=empty))
     assert found == {
         **dict.fromkeys(("state", "published_at", "unfinished")),
-        **{name: [] for name in ("views", "sources", "logs", "base_views", "pending")},
+        **{name: [] for name in ("views", "sources", "logs", "base_views", "pending", "notes")},
         "costs": {"costs": "fixed", "calibration": None},
     }
     assert "There are no views yet." in invoke("plan", project=empty).stdout

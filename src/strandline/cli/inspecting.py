@@ -142,6 +142,7 @@ def _print_status(found: Status) -> None:
     notes += grouped({leaf.leaf: leaf.problem for leaf in found.sources})
     notes += [f"{log.source}: {log.problem or log.warning}" for log in found.logs if log.problem or log.warning]
     notes += [f"not applied yet: {pending}; `strandline refresh` applies it" for pending in found.pending]
+    notes += found.notes
     if found.unfinished is not None:
         notes.append(f"refresh {found.unfinished[:8]} is not finished; `strandline refresh` takes it up again")
     if not found.views and not found.pending:

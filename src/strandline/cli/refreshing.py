@@ -148,6 +148,8 @@ def resume(context: typer.Context, wait: Wait = 0, as_json: AsJson = False) -> N
 def _print_plan(made: RefreshPlan) -> None:
     for pending in made.pending:
         typer.echo(f"to be applied first: {pending}")
+    for note in made.notes:
+        typer.echo(f"note: {note}")
     if not made.nodes:
         typer.echo("There are no views yet." if not made.pending else "Run `strandline refresh` to apply them.")
         return

@@ -12,6 +12,7 @@ from strandline.errors import Origin, SqlError
 from strandline.project.folder import Project
 from strandline.propagate.vdag import sorted_by_inputs
 from strandline.sql import ddl
+from strandline.sql.names import choices
 from strandline.sql.spans import tokenize
 from strandline.sql.statements import CreateView
 
@@ -92,7 +93,20 @@ def _normal(sql: str) -> list[tuple[str, str]]:
     return [(token.token_type.name, token.text) for token in tokenize(sql, "<sql>")]
 
 
-def views_without_file(project: Project, catalog: Catalog) -> list[str]:
-    """Views that are applied, and that no file declares any more."""
-    declared = {name.lower() for name in declared_views(project)}
-    return [r.name for r in catalog.views.all() if r.kind == "view" and r.name.lower() not in declared]
+def notes(project: Project, catalog: Catalog) -> tuple[str, ...]:
+    """What is amiss with the files of a project, and no refresh will put right."""
+    applied = {record.name.lower(): record.name for record in catalog.views.all() if record.kind == "view"}
+    declared = {name.lower(): name for name in declared_views(project)}
+    gone = [
+        f"{name}: its file is gone; DROP the view, or put the file back"
+        for key, name in applied.items()
+        if key not in declared
+    ]
+    known = {**declared, **applied}
+    strangers = [
+        f"group {group} names {name}, and there is no such view; there are: {choices(known.values(), name)}"
+        for group, members in project.config.groups.items()
+        for name in members
+        if name.lower() not in known
+    ]
+    return (*gone, *strangers)

@@ -138,6 +138,8 @@ class RefreshPlan:
     costs: str = field(default="fixed", compare=False)
     """Where the constants of the estimates come from."""
     shared: tuple[SharedDelta, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What is amiss with files, and no refresh will put right."""
 
     @property
     def empty(self) -> bool:
@@ -167,6 +169,7 @@ class RefreshPlan:
             "steps": [asdict(step) for step in self.steps],
             "sql": dict(self.sql),
             "pending": list(self.pending),
+            "notes": list(self.notes),
             "costs": self.costs,
             "shared": [asdict(shared) for shared in self.shared],
             "predicted": self.predicted,
@@ -188,7 +191,9 @@ class RefreshPlan:
                     raise ValueError(f"{step.kind!r} is no kind of step")
             told = (found["sql"], tuple(found["pending"]), found.get("costs", "fixed"))
             shared = tuple(_shared(entry) for entry in found.get("shared", ()))
-            return cls(found["id"], found["base_state"], tuple(nodes), steps, *told, shared)
+            return cls(
+                found["id"], found["base_state"], tuple(nodes), steps, *told, shared, tuple(found.get("notes", ()))
+            )
 
     def explain(self) -> str:
         """The plan for people: a line a view with strategy, reason and estimates, then the steps and the SQL."""
@@ -197,6 +202,7 @@ class RefreshPlan:
             lines.extend(_explained(node))
         lines.extend(f"shared: {each.name}, for {', '.join(each.readers)}" for each in self.shared)
         lines.extend(f"to be applied first: {view}" for view in self.pending)
+        lines.extend(f"note: {note}" for note in self.notes)
         if self.empty and not self.pending:
             lines.append("nothing to do: no input has changed")
         if self.empty:

@@ -82,6 +82,9 @@ class Status:
     logs: tuple[LogStatus, ...]
     base_views: tuple[BaseViewStatus, ...]
     pending: tuple[str, ...]
+    """View files that a refresh will apply."""
+    notes: tuple[str, ...]
+    """What is amiss with files, and no refresh will put right."""
     unfinished: str | None
     costs: Mapping[str, Any]
     """Where the constants of estimates come from: ``costs`` in words, ``calibration`` in numbers, if there is one."""
@@ -97,6 +100,7 @@ def status(
     sources: Mapping[str, Source],
     plan: RefreshPlan,
     pending: tuple[str, ...],
+    notes: tuple[str, ...],
     storage_options: Mapping[str, str],
     costs: Mapping[str, Any],
 ) -> Status:
@@ -159,6 +163,7 @@ def status(
         tuple(_log(catalog, s) for s in sources.values() if isinstance(s, CopiedSource | UncopiedSource)),
         tuple(_base_view(catalog, node, storage_options) for node in vdag.nodes.values() if node.base),
         pending,
+        notes,
         unfinished.id if unfinished else None,
         costs,
     )
