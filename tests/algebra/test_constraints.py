@@ -16,7 +16,7 @@ from strandline.algebra.checks import Checks
 from strandline.algebra.constraints import AppendOnly, Assumed, Bounds, Constraint, Part, Parts, simplified
 from strandline.algebra.differentiate import differentiate, relied_on
 from strandline.algebra.evaluate import evaluate
-from strandline.algebra.plan import At, Change, Exists, Filter, Join, Operand, OuterJoin, Plan, Scan
+from strandline.algebra.plan import At, Change, Exists, Filter, Join, Operand, OuterJoin, Plan, Scan, UnionAll
 from strandline.algebra.scalar import Call, Col, Lit, equality
 from strandline.algebra.schema import names
 from tests.algebra.referring import FIELDS, FOREIGN_KEYS, KEYS, NOT_NULL, Case, State, cases
@@ -104,6 +104,47 @@ def test_no_row_is_left_beside_nulls_where_there_are_none() -> None:
     simple, uses = simplified(OuterJoin(LINES, ORDERS, MATCH), assumed)
     assert [shown(term.plan) for term in differentiate(simple, {"orders"}, assumed)] == []
     assert [use.constraint for use in uses] == [FOREIGN_KEYS[1], NOT_NULL[0]]
+
+
+POSITIVE = Call(">", (Col("o.x"), Lit(0)))
+FIRST, SECOND = (Scan(At("visits"), alias, FIELDS["visits"]) for alias in ("a", "b"))
+PLACES = Scan(At("places"), "p", FIELDS["places"])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(OuterJoin(LINES, ORDERS, MATCH, (POSITIVE,)), id="another condition"),
+        pytest.param(Exists(LINES, ORDERS, MATCH, (POSITIVE,)), id="another condition on what exists"),
+        pytest.param(OuterJoin(LINES, ORDERS, (*MATCH, (Col("l.x"), Col("o.x")))), id="another column"),
+        pytest.param(OuterJoin(LINES, ORDERS, ((Col("l.x"), Col("o.k")),)), id="no foreign key"),
+        pytest.param(OuterJoin(LINES, ORDERS, MATCH, full=True), id="full"),
+        pytest.param(
+            OuterJoin(
+                Join((FIRST, SECOND), (equality("a.x", "b.x"),)),
+                PLACES,
+                ((Col("a.k"), Col("p.k")), (Col("b.j"), Col("p.j"))),
+            ),
+            id="half of the key from each of two rows",
+        ),
+    ],
+)
+def test_a_join_that_may_miss_rows_stays(plan: Plan) -> None:
+    simple, uses = simplified(plan, Assumed((*FOREIGN_KEYS, *NOT_NULL)))
+    assert isinstance(simple, type(plan)) and uses == ()
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        OuterJoin(CUSTOMERS, LINES, ((Col("c.x"), Col("l.x")),)),
+        OuterJoin(LINES, CUSTOMERS, ((Col("l.x"), Col("c.x")),), full=True),
+    ],
+)
+def test_a_column_without_null_may_stand_beside_nulls(left: Plan) -> None:
+    simple, uses = simplified(OuterJoin(left, ORDERS, MATCH), Assumed((*FOREIGN_KEYS, *NOT_NULL)))
+    assert isinstance(simple, UnionAll)
+    assert [use.constraint for use in uses] == [FOREIGN_KEYS[1]]
 
 
 def test_values_of_a_change_bound_nothing_where_other_changes_bring_rows_too() -> None:
