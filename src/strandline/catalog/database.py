@@ -23,6 +23,7 @@ from strandline.catalog.damage import damaged_catalog, where_unreadable
 from strandline.catalog.jsontext import Unreadable
 from strandline.catalog.moments import in_utc, utc_now
 from strandline.errors import CatalogError
+from strandline.stopwatch import spending
 
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 10
@@ -53,13 +54,13 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A transaction that sees one state of the catalog."""
-        with self._explained(), Session(self._readers) as session, session.begin():
+        with spending("catalog"), self._explained(), Session(self._readers) as session, session.begin():
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """A transaction that may change the catalog; committed as a whole, or not at all."""
-        with self._explained(), Session(self._writers) as session, session.begin():
+        with spending("catalog"), self._explained(), Session(self._writers) as session, session.begin():
             session.connection()
             yield session
 

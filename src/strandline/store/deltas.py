@@ -10,6 +10,7 @@ from strandline.engine.files import count_rows, count_signs
 from strandline.engine.session import Engine
 from strandline.sql.names import quoted_list
 from strandline.sql.render import SIGN
+from strandline.stopwatch import spending
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,13 @@ def write_delta(engine: Engine, sql: str, columns: Schema, path: str, form: Form
     """Store the unit rows of *sql* at *path* and count them."""
     if not engine.write_parquet(f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({sql})", path):
         return Delta(path, 0, 0, form)
-    return Delta(path, *count_signs(path, SIGN, engine.storage_options), form)
+    with spending("files"):
+        return Delta(path, *count_signs(path, SIGN, engine.storage_options), form)
 
 
 def write_summary(engine: Engine, sql: str, columns: Schema, path: str) -> Delta:
     """Store the groups of the summary delta *sql* at *path* and count them."""
     if not engine.write_parquet(f"SELECT {quoted_list(names(columns))} FROM ({sql})", path):
         return Delta(path, 0, 0, "summary")
-    return Delta(path, count_rows(path, engine.storage_options), 0, "summary")
+    with spending("files"):
+        return Delta(path, count_rows(path, engine.storage_options), 0, "summary")
