@@ -20,7 +20,9 @@ from pyarrow import fs
 
 from strandline.algebra.schema import Schema
 from strandline.engine.places import filesystem, on_disk
+from strandline.engine.statistics import Files
 from strandline.engine.types import columns_of
+from strandline.stopwatch import spending
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
@@ -45,6 +47,10 @@ class Commit:
     rows_changed: int | None
     """Rows inserted and deleted, an update counting twice, as far as the commit tells."""
     bytes_added: int
+    files_added: int
+    files_removed: int
+    metrics: Mapping[str, int]
+    """What the writer counted, as it names it; times are in milliseconds."""
     old_files: tuple[str, ...]
     """Files that only readers of earlier versions and of the change feed still need."""
 
@@ -108,6 +114,12 @@ class DeltaLog:
             rows = None if any(count is None for count in counts) else sum(counts)
         return TableSize(rows if sizes else 0, sum(sizes), len(sizes))
 
+    def files(self, version: int) -> Files:
+        """The files at *version*, with the ranges of values in them."""
+        table = self._table(version)
+        with spending("log"):
+            return Files(table.get_add_actions(flatten=True))
+
     def restore(self, version: int, step_id: str) -> int:
         """Make a new version that equals *version*; its number is returned."""
         table = self._table()
@@ -135,7 +147,7 @@ class DeltaLog:
         found = []
         for version in range(after + 1, upto + 1):
             try:
-                with filesystem.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
+                with spending("log"), filesystem.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
                     found.append(_commit(version, stream.read().decode()))
             except FileNotFoundError:
                 return None
@@ -165,7 +177,8 @@ class DeltaLog:
 
     def _table(self, version: int | None = None) -> DeltaTable:
         try:
-            return DeltaTable(self.path, version=version, storage_options=self._options)
+            with spending("log"):
+                return DeltaTable(self.path, version=version, storage_options=self._options)
         except (TableNotFoundError, FileNotFoundError) as error:
             raise NoSuchTable(self.path) from error
         except DeltaError as error:
@@ -194,6 +207,9 @@ def _commit(version: int, text: str) -> Commit:
         feed,
         _rows_changed(info, adds, removes),
         sum(add.get("size", 0) for add in adds),
+        len(adds),
+        len(removes),
+        _metrics(info),
         tuple(replaced),
     )
 
@@ -227,6 +243,12 @@ def _rows_changed(info: Mapping[str, Any], adds: list[Any], removes: list[Any]) 
             return metric("numtargetrowsinserted") + metric("numtargetrowsdeleted") + 2 * metric("numtargetrowsupdated")
     added = _rows(adds)
     return added if not removes or added is None else 2 * added
+
+
+def _metrics(info: Mapping[str, Any]) -> dict[str, int]:
+    """Writers give numbers as texts, and may give more than numbers."""
+    told = (info.get("operationMetrics") or {}).items()
+    return {name: int(value) for name, value in told if str(value).isdigit()}
 
 
 def _plain(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -58,6 +59,15 @@ def read_column(path: str, name: str, storage_options: Mapping[str, str] | None 
         return None
     stored = _stored(path, storage_options)
     return stored.to_table(columns=[name]).column(0) if name in stored.schema.names else None
+
+
+def values(path: str, column: str, most: int, storage_options: Mapping[str, str] | None = None) -> list[Any] | None:
+    """The values of a column in the files at *path*, sorted, NULL apart; None if there is none or are too many rows."""
+    stored = _stored(path, storage_options)
+    if column not in stored.schema.names or stored.count_rows() > most:
+        return None
+    found = pc.unique(stored.to_table(columns=[column]).column(column))
+    return sorted(found.drop_null().to_pylist())
 
 
 def columns(path: str, storage_options: Mapping[str, str] | None = None) -> pa.Schema | None:

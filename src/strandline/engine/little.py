@@ -19,6 +19,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from strandline.engine import files, places
+from strandline.stopwatch import spending
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,11 @@ _FEED = re.compile(r"table_changes_by_path\('([^'\\]+)', (\d+), (\d+)\)")
 _PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "checkpointProtection"})
 _NOT_IN_ARROW = ("interval", "variant", "void", "geometry", "geography", "time(")
 _NUMBERS = count(1)
+
+
+def pinned_tables(sql: str) -> set[tuple[str, int]]:
+    """The Delta tables that a text reads at pinned versions."""
+    return {(found[1].replace("``", "`"), int(found[2])) for form in (_PINNED, _APART) for found in form.finditer(sql)}
 
 
 class DifferingReads:
@@ -150,13 +156,14 @@ def _told_apart(
 
 def plain_files(path: str, version: int, options: Mapping[str, str] | None) -> tuple[list[str], str] | None:
     """The files of a version and its schema as JSON; None if there is more to its rows than these files hold."""
-    try:
-        table = DeltaTable(path, version=version, storage_options=dict(options or {}) or None)
-    except (DeltaError, OSError):
-        return None
-    if not _plain(table):
-        return None
-    adds = [str(file) for file in table.get_add_actions(flatten=True).column("path").to_pylist()]
+    with spending("log"):
+        try:
+            table = DeltaTable(path, version=version, storage_options=dict(options or {}) or None)
+        except (DeltaError, OSError):
+            return None
+        if not _plain(table):
+            return None
+        adds = [str(file) for file in table.get_add_actions(flatten=True).column("path").to_pylist()]
     if any("://" in file or file.startswith("/") for file in adds):
         return None
     return [f"{path.rstrip('/')}/{unquote(file)}" for file in adds], table.schema().to_json()

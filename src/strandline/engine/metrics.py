@@ -1,21 +1,53 @@
-"""What the engine counted of a step: jobs, rows read after skipping, bytes shuffled and written.
+"""What the engine counted of a step: its jobs and when they ran, what they read of which files, shuffled and wrote.
 
 Classic Spark keeps these numbers for its own user interface, whether that is shown or not. A Spark Connect server does
-not hand them out; then nothing is known. Neither is it of a step that commits to a Delta table through Spark: a part of
-what that runs is not counted with the session. Bytes read are not told: what Spark counts of them is far too low.
+not hand them out; then nothing is known. Jobs are found by a tag that the thread of a step has for itself: those of a
+commit to a Delta table carry it too, though not all of them belong to the step's session. What was read of files is
+counted by the scans in the plans that Spark carried out; the bytes are those of the files, whatever columns were read.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PATIENCE = 50
+_PATIENCE = 100
 """Milliseconds to wait until Spark has counted what is over."""
+
+_TAGS = count(1)
+
+_LOCATION = re.compile(r"Location: \w+(?:\(\d+ paths?\))?\[([^,\]]*)")
+_OF_THE_LOG = "Delta: "
+"""How descriptions of what Delta itself runs to find its files begin."""
+
+_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+class Job(NamedTuple):
+    """When a job ran, in seconds since the epoch, and whether it wrote files."""
+
+    start: float
+    end: float
+    writes: bool
+
+
+class Scanned(NamedTuple):
+    """What one scan read: *path* is its folder, or its first file."""
+
+    path: str
+    files: int
+    bytes: int
+    rows: int
 
 
 @dataclass
@@ -28,44 +60,145 @@ class Metrics:
     first: bool = False
     """Whether the engine was fresh: its first step takes longer than others."""
     jobs: int | None = None
+    tasks: int | None = None
+    executor_seconds: float | None = None
+    """The seconds that tasks ran, all together, and below those in which a processor was at work for them."""
+    processor_seconds: float | None = None
     rows_read: int | None = None
+    files_read: int | None = None
+    bytes_read: int | None = None
     shuffle_bytes: int | None = None
     bytes_written: int | None = None
+    ran: tuple[Job, ...] | None = None
+    scans: tuple[Scanned, ...] = ()
+    tables: tuple[tuple[str, int], ...] = ()
+    """The tables read, with the versions they were pinned at."""
 
 
-def jobs_of(session: SparkSession) -> frozenset[int]:
-    """The jobs that a session has run so far; none where the engine does not tell."""
+def mark(session: SparkSession) -> str | None:
+    """From here on, jobs of this thread can be told from others; by what tag, or None where the engine has none."""
+    tag = f"strandline-step-{next(_TAGS)}"
     with contextlib.suppress(Exception):
-        return _jobs(session)
-    return frozenset()
+        session.sparkContext.addJobTag(tag)
+        return tag
+    return None
 
 
-def read_metrics(session: SparkSession, earlier: frozenset[int], into: Metrics) -> None:
-    """What was counted of the jobs of *session* since *earlier*: of one step, which has the session alone."""
+def unmark(session: SparkSession, tag: str | None) -> None:
+    """The end of what :func:`mark` began."""
+    if tag is not None:
+        with contextlib.suppress(Exception):
+            session.sparkContext.removeJobTag(tag)
+
+
+def read_metrics(session: SparkSession, tag: str | None, into: Metrics) -> None:
+    """What was counted of the jobs with *tag*."""
+    if tag is None:
+        return
     java: Any = getattr(session, "_jsparkSession", None)
-    with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
+    with contextlib.suppress(Exception):  # other steps may keep it busy; what is over is mostly counted all the same
         java.sparkContext().listenerBus().waitUntilEmpty(_PATIENCE)
-        found = _counted(java.sparkContext().statusStore(), _jobs(session) - earlier)
-        into.jobs, into.rows_read, into.shuffle_bytes, into.bytes_written = found
+    with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
+        _count(java, frozenset(java.sparkContext().statusTracker().getJobIdsForTag(tag)), into)
+    with contextlib.suppress(Exception):
+        _count_scans(session, java, tag, into)
 
 
-def _jobs(session: Any) -> frozenset[int]:
-    java = session._jsparkSession
-    # All jobs of a session have this tag.
-    found = java.sparkContext().statusTracker().getJobIdsForTag(f"spark-session-{java.sessionUUID()}")
-    # In one piece: number by number they would be asked of Java, and a session that lives has run hundreds.
-    return frozenset(_numbers(session._jvm.java.util.Arrays.toString(found).strip("[]")))
+def _count(java: Any, jobs: frozenset[int], into: Metrics) -> None:
+    store = java.sparkContext().statusStore()
+    ran: list[Job] = []
+    found: dict[int, _Stage] = {}
+    for number in sorted(jobs):
+        job = store.job(number)
+        stages = [stage for stage in _numbers(job.stageIds().mkString(",")) if stage not in found]
+        found |= {stage: _Stage.of(store.lastStageAttempt(stage)) for stage in stages}
+        start, end = job.submissionTime(), job.completionTime()
+        if start.isDefined() and end.isDefined():
+            began, ended = (option.get().getTime() / 1000 for option in (start, end))
+            ran.append(Job(began, ended, any(found[stage].written for stage in stages)))
+    stages_run = found.values()
+    into.jobs, into.ran = len(jobs), tuple(ran)
+    into.tasks = sum(stage.tasks for stage in stages_run)
+    into.executor_seconds = round(sum(stage.run for stage in stages_run) / 1e3, 3)
+    into.processor_seconds = round(sum(stage.processor for stage in stages_run) / 1e9, 3)
+    into.rows_read = sum(stage.rows for stage in stages_run)
+    into.shuffle_bytes = sum(stage.shuffled for stage in stages_run)
+    into.bytes_written = sum(stage.written for stage in stages_run)
 
 
-def _counted(store: Any, jobs: frozenset[int]) -> tuple[int, int, int, int]:
-    stages = {stage for job in jobs for stage in _numbers(store.job(job).stageIds().mkString(","))}
-    found = [store.lastStageAttempt(stage) for stage in sorted(stages)]
-    return (
-        len(jobs),
-        sum(stage.inputRecords() for stage in found),
-        sum(stage.shuffleWriteBytes() for stage in found),
-        sum(stage.outputBytes() for stage in found),
-    )
+class _Stage(NamedTuple):
+    tasks: int
+    run: int
+    processor: int
+    rows: int
+    shuffled: int
+    written: int
+
+    @classmethod
+    def of(cls, stage: Any) -> _Stage:
+        return cls(
+            stage.numCompleteTasks(),
+            stage.executorRunTime(),
+            stage.executorCpuTime(),
+            stage.inputRecords(),
+            stage.shuffleWriteBytes(),
+            stage.outputBytes(),
+        )
+
+
+def _count_scans(session: SparkSession, java: Any, tag: str, into: Metrics) -> None:
+    """The scans in the plans that the jobs belong to; a plan is fetched as one text, not node by node."""
+    core, plans = java.sparkContext().statusStore(), java.sharedState().statusStore()
+    executions = set()
+    for number in java.sparkContext().statusTracker().getJobIdsForTag(tag):
+        execution = core.jobWithAssociatedSql(number)._2()
+        if execution.isDefined():
+            executions.add(int(execution.get()))
+    mapper = _mapper(session.sparkContext._jvm)
+    scans: list[Scanned] = []
+    for execution in sorted(executions):
+        if str(plans.execution(execution).get().description()).startswith(_OF_THE_LOG):
+            continue
+        nodes = json.loads(mapper.writeValueAsString(plans.planGraph(execution).allNodes()))
+        values = json.loads(mapper.writeValueAsString(plans.executionMetrics(execution)))
+        scans += scans_of(nodes, values)
+    into.scans = tuple(scans)
+    into.files_read, into.bytes_read = sum(scan.files for scan in scans), sum(scan.bytes for scan in scans)
+
+
+@lru_cache(maxsize=1)
+def _mapper(jvm: Any) -> Any:
+    """What writes Spark's own objects as JSON, as its user interface does."""
+    mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
+    return mapper
+
+
+def scans_of(nodes: Iterable[dict[str, Any]], values: dict[str, str]) -> Iterator[Scanned]:
+    """The scans of files among the *nodes* of a plan; *values* are the metrics, as texts, by their numbers."""
+    for node in nodes:
+        told = {metric["name"]: values.get(str(metric["accumulatorId"])) for metric in node["metrics"]}
+        place = _LOCATION.search(node["desc"])
+        files = told.get("number of files read")
+        if place is not None and files is not None and "/_delta_log" not in place[1]:
+            rows = told.get("number of output rows")
+            yield Scanned(_path(place[1]), _whole(files), _size(told.get("size of files read")), _whole(rows))
+
+
+def _path(location: str) -> str:
+    """A location as paths of tables are written here."""
+    parts = urlsplit(location)
+    return unquote(parts.path) if parts.scheme in ("", "file") else location
+
+
+def _whole(text: str | None) -> int:
+    return int((text or "0").replace(",", ""))
+
+
+def _size(text: str | None) -> int:
+    """``12.5 MiB``; a metric of several tasks has their sum in the line after the heading."""
+    number, unit = (text or "0 B").splitlines()[-1].split("(")[0].split()[:2]
+    return int(float(number.replace(",", "")) * _SIZES[unit])
 
 
 def _numbers(text: str) -> list[int]:

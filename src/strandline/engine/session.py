@@ -26,15 +26,17 @@ from strandline.engine.little import (
     DifferingReads,
     PinnedReads,
     collected,
+    pinned_tables,
     usual_type,
     writable,
     write_files,
     write_table,
 )
-from strandline.engine.metrics import Metrics, jobs_of, read_metrics
+from strandline.engine.metrics import Metrics, mark, read_metrics, unmark
 from strandline.engine.settings import OLD_VERSIONS, session_settings, under_spark_submit
 from strandline.engine.types import columns_of
 from strandline.errors import EngineError, SqlError
+from strandline.stopwatch import Work, spending
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as DataFrame
@@ -65,6 +67,8 @@ class _Thread(threading.local):
     small: bool = False
     commits: bool = False
     """Whether the step has committed to a Delta table through Spark."""
+    read: set[tuple[str, int]] | None = None
+    """The tables that the step has read so far, at pinned versions."""
 
 
 class Engine:
@@ -106,7 +110,8 @@ class Engine:
         if self._given is not None:
             return self._given
         if self._own is None:
-            self._own = self._connect() if self._remote else self._start()
+            with spending("starting"):
+                self._own = self._connect() if self._remote else self._start()
         return self._own
 
     @cached_property
@@ -187,7 +192,8 @@ class Engine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a small result."""
-        return [tuple(row) for row in self._frame(sql).collect()]
+        with spending(self._calling):
+            return [tuple(row) for row in self._frame(sql).collect()]
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Carry out a statement; what it returns, if anything."""
@@ -199,29 +205,44 @@ class Engine:
 
     def write_parquet(self, sql: str, path: str) -> bool:
         """Write the rows of *sql* as files at *path*, whatever was there; False if there is nothing to read."""
-        frame = self._frame(sql)
-        if self.small and (rows := collected(frame)) is not None:
+        with spending("spark"):
+            frame = self._frame(sql)
+            if not self.small or (rows := collected(frame)) is None:
+                frame.write.mode("overwrite").parquet(path)
+                return has_parquet(path, self.storage_options)
+        with spending("files"):
             return write_files(rows, path, self.storage_options)
-        frame.write.mode("overwrite").parquet(path)
-        return has_parquet(path, self.storage_options)
 
     def write_delta(
         self, sql: str, path: str, mode: WriteMode, step_id: str, properties: Mapping[str, str] | None = None
     ) -> None:
         """Append the rows of *sql* to a Delta table, overwrite it, or make it, as one commit of a step."""
-        frame = self._frame(sql)
         options = self.storage_options
-        if self.small and writable(path, options) and (rows := collected(frame)) is not None:
-            write_table(rows, path, mode, properties or {}, step_id, options)
+        rows = None
+        with spending("spark"):
+            frame = self._frame(sql)
+            if self.small and writable(path, options):
+                rows = collected(frame)
+        if rows is not None:
+            with spending("commit"):
+                write_table(rows, path, mode, properties or {}, step_id, options)
             return
         self._thread.commits = True
-        writer = frame.write.format("delta").mode(mode).options(**properties or {})
-        writer.option("userMetadata", step_id).save(path)
+        with spending("committing"):
+            writer = frame.write.format("delta").mode(mode).options(**properties or {})
+            writer.option("userMetadata", step_id).save(path)
 
     def _frame(self, sql: str) -> DataFrame:
         """*sql* in our own session."""
-        reads = self._thread.reads
+        reads, read = self._thread.reads, self._thread.read
+        if read is not None:
+            read.update(pinned_tables(sql))
         return self.worker.sql(reads.replaced(sql) if reads is not None else sql)
+
+    @property
+    def _calling(self) -> Work:
+        """What a call of Spark is, as far as the step's time goes."""
+        return "committing" if self._thread.commits else "spark"
 
     def jdbc_view(self, name: str, options: Mapping[str, str], parts: Sequence[str]) -> None:
         """Name rows that another database gives through JDBC; a task of its own reads each condition of *parts*."""
@@ -276,8 +297,37 @@ class Engine:
         """
         tag = f"strandline/{view}/{step}".replace(",", "_")
         worker = self.worker  # it must be there before anything can be set
+        with spending("spark"):
+            self._prepare(small=small, partitions=partitions)
+        worker.addTag(tag)
+        worker.addTag(_TAG)
+        counted = mark(worker)
+        reads = PinnedReads if small else DifferingReads
+        before = self._thread.reads, self._thread.small, self._thread.read
+        self._thread.reads = opened = reads(worker, self.storage_options)
+        self._thread.read = read = set[tuple[str, int]]()
+        self._thread.small, self._thread.commits = small, False
+        try:
+            metrics = Metrics(first=self._fresh)
+            with quiet():
+                yield metrics
+            self._fresh = False
+            with spending("metrics"):
+                metrics.tables = tuple(sorted(read))
+                read_metrics(worker, counted, metrics)
+        finally:
+            opened.close()
+            self._thread.reads, self._thread.small, self._thread.read = before
+            worker.removeTag(tag)
+            worker.removeTag(_TAG)
+            unmark(worker, counted)
+
+    def _prepare(self, *, small: bool, partitions: int | None) -> None:
+        """Set what a step needs in its session."""
         # Spark describes each plan in words before it runs it, whether somebody looks or not.
         self._set("spark.sql.ui.explainMode", "simple")
+        # The scans in these descriptions are told apart by their locations.
+        self._set("spark.sql.maxMetadataStringLength", "400")
         # The default, INT96, is read by few, and not for all years.
         self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         self._set("spark.sql.constraintPropagation.enabled", "false")
@@ -286,25 +336,6 @@ class Engine:
             self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
         if partitions is not None and not small and _PARTITIONS not in self._settings:
             self._set(_PARTITIONS, str(partitions))
-        worker.addTag(tag)
-        worker.addTag(_TAG)
-        earlier = jobs_of(worker)
-        reads = PinnedReads if small else DifferingReads
-        before = self._thread.reads, self._thread.small
-        self._thread.reads = opened = reads(worker, self.storage_options)
-        self._thread.small, self._thread.commits = small, False
-        try:
-            metrics = Metrics(first=self._fresh)
-            with quiet():
-                yield metrics
-            self._fresh = False
-            if not self._thread.commits:
-                read_metrics(worker, earlier, metrics)
-        finally:
-            opened.close()
-            self._thread.reads, self._thread.small = before
-            worker.removeTag(tag)
-            worker.removeTag(_TAG)
 
     def interrupt(self) -> None:
         """End what steps of an earlier refresh still have running in this session."""

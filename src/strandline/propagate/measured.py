@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from strandline.catalog import Catalog
@@ -11,21 +10,26 @@ from strandline.cost.model import CostModel
 from strandline.engine.metrics import Metrics
 from strandline.propagate.plan import Step
 
+COUNTED = (
+    "jobs", "tasks", "executor_seconds", "processor_seconds", "rows_read", "files_read", "bytes_read", "shuffle_bytes",
+    "bytes_written",
+)  # fmt: skip
+"""What is stored of what the engine counted."""
+
 
 def measured(step: Step, metrics: Metrics, *, resumed: bool) -> dict[str, Any]:
     """What a step's result says of its prediction and of what the engine counted; None is what it cannot tell.
 
     The first step of a fresh engine (``cold``) and a *resumed* one took time that says nothing of others.
     """
-    counted = asdict(metrics)
-    cold = counted.pop("first")
+    counted = {name: getattr(metrics, name) for name in COUNTED}
     found: dict[str, Any] = {
         "predicted": step.predicted,
         "charges": dict(step.charges),
         "mode": "interpreted" if step.small else "compiled",
         "measured": counted,
     }
-    return found | ({"cold": True} if cold else {}) | ({"resumed": True} if resumed else {})
+    return found | ({"cold": True} if metrics.first else {}) | ({"resumed": True} if resumed else {})
 
 
 def calibrate(catalog: Catalog, prior: CostModel) -> None:
