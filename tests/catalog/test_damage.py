@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 
 from strandline.algebra.schema import Column
 from strandline.catalog import Catalog, Lease, StateEntry
-from strandline.catalog.upgrade import REVISION_TABLE
+from strandline.catalog.upgrade import REVISION_TABLE, REVISIONS
 from strandline.errors import CatalogError
 
 Execute = Callable[..., None]
@@ -147,7 +147,7 @@ def test_a_catalog_without_its_only_rows_is_not_opened(filled: Catalog, execute:
     execute("update warehouse set id = 1")
     execute(f"delete from {REVISION_TABLE}")
     assert f"in its table {REVISION_TABLE}, its only row is missing" in told(lambda: Catalog.open(url))
-    execute(f"insert into {REVISION_TABLE} values ('0002')")
+    execute(f"insert into {REVISION_TABLE} values ('{REVISIONS[-1]}')")
     assert len(filled.views.all()) == 2
 
 

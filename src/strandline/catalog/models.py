@@ -196,6 +196,7 @@ class RefreshRow(Base):
     state: Mapped[int | None]
     error: Mapped[str | None]
     owner: Mapped[str]
+    profile: Mapped[Any | None] = mapped_column(JsonText, nullable=True)
 
 
 class StepRow(Base):

@@ -140,7 +140,10 @@ class VersionRecord:
 
 @dataclass(frozen=True)
 class RefreshRecord:
-    """A refresh; *state* is the state it published, *owner* the process that last worked on it."""
+    """A refresh; *state* is the state it published, *owner* the process that last worked on it.
+
+    *profile* says where its seconds went, apart from what its steps say of theirs.
+    """
 
     id: str
     plan: Json
@@ -150,6 +153,7 @@ class RefreshRecord:
     state: int | None
     error: str | None
     owner: str
+    profile: Json = None
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,13 @@ class Refreshes:
             rows = session.scalars(select(RefreshRow).order_by(RefreshRow.seq.desc()).limit(limit))
             return tuple(map(_refresh_record, rows))
 
+    def last_profiled(self, beginning: str = "") -> RefreshRecord | None:
+        """The last refresh that has a profile, among those whose id has this *beginning*."""
+        with self._database.reading() as session:
+            wanted = select(RefreshRow).where(RefreshRow.id.startswith(beginning, autoescape=True))
+            rows = session.scalars(wanted.order_by(RefreshRow.seq.desc()).execution_options(yield_per=1))
+            return next((_refresh_record(row) for row in rows if row.profile is not None), None)
+
     def steps(self, refresh_id: str) -> tuple[StepRecord, ...]:
         """The steps of a refresh, in order."""
         with self._database.reading() as session:
@@ -138,6 +145,11 @@ class Refreshes:
     def finish(self, id: str, lease: Lease) -> None:
         """All steps are done, and none of them publishes a state."""
         self._end(id, "done", None, lease)
+
+    def profiled(self, id: str, profile: Json) -> None:
+        """Where the seconds of a refresh that has ended went."""
+        with self._database.writing() as session:
+            session.execute(update(RefreshRow).where(RefreshRow.id == id).values(profile=profile))
 
     def fail(self, id: str, error: str, lease: Lease) -> None:
         """The refresh went wrong and will not be continued."""
@@ -248,6 +260,7 @@ def _refresh_record(row: RefreshRow) -> RefreshRecord:
             state=row.state,
             error=row.error,
             owner=row.owner,
+            profile=row.profile,
         )
 
 

@@ -14,7 +14,7 @@ from strandline.catalog.moments import Clock
 from strandline.errors import CatalogError
 
 # Kept here, not asked of Alembic, so that opening a catalog that is up to date need not load it.
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 REVISION_TABLE = "catalog_revision"
 
 

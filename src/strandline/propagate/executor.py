@@ -15,18 +15,21 @@ from threading import Thread
 from typing import Any
 
 from strandline.catalog import Lease, NewVersion
+from strandline.cost.model import FIXED
 from strandline.ingest.dumped import DumpedSource
 from strandline.integrate.fill import Filling
 from strandline.propagate.context import Context
 from strandline.propagate.faults import BACK_OFF, message, passing
-from strandline.propagate.measured import measured
+from strandline.propagate.measured import calibrate, measured
 from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.progress import Event, Watcher, nobody
 from strandline.propagate.publish import new_entries, unpublished
+from strandline.propagate.recorder import Recorder
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.schedule import prerequisites
 from strandline.propagate.steps import Steps
 from strandline.propagate.storage_faults import told_of
+from strandline.stopwatch import Stopwatch, running, spending
 from strandline.store import layout
 
 INTERRUPTED_EVERY = 0.5
@@ -35,7 +38,8 @@ INTERRUPTED_EVERY = 0.5
 
 def execute(context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher = nobody) -> RefreshReport:
     """Carry out *plan*, which the catalog already knows, from wherever it stands."""
-    return _Run(context, plan, lease, watcher).run()
+    with running("steps") as stopwatch, spending("own", "steps"):
+        return _Run(context, plan, lease, watcher, Recorder(context, plan, stopwatch)).run()
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ class _Retry:
 class _Run:
     """One plan under way. Everything but the steps themselves happens in the thread that runs it."""
 
-    def __init__(self, context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher) -> None:
+    def __init__(self, context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher, recorder: Recorder) -> None:
         self._context = context
+        self._recorder = recorder
         self._watch = watcher
         self._plan = plan
         self._lease = lease
@@ -94,6 +99,8 @@ class _Run:
             layout.drop_integrations(self._context.root, options)
         hidden = {n.name for n in self._plan.nodes if n.hidden}
         newest = self._context.catalog.states.newest()
+        calibrate(self._context.catalog, FIXED)
+        self._context.catalog.refreshes.profiled(self._plan.id, self._recorder.of_refresh())
         return RefreshReport(
             self._plan.id,
             newest.number if newest else None,
@@ -119,11 +126,14 @@ class _Run:
         while waiting:
             ready = [step for step in waiting if waits_for[step.id] <= self._ended]
             for step in ready:
+                self._recorder.note("ready", step)
                 if len(self._threads) < most or self._unable(step) is not None or step.kind == "publish":
                     waiting.remove(step)
                     self._begin(step, resumed=step.id in resumed)
             if self._threads:
-                match self._happened.get():
+                with spending("waiting"):
+                    happened = self._happened.get()
+                match happened:
                     case _Outcome() as outcome:
                         self._end(outcome)
                     case _Retry(step, why):
@@ -155,9 +165,12 @@ class _Run:
             self._tell("skipped", step, detail="" if told else cause)
             return
         self._tell("started", step)
+        self._recorder.note("began", step)
         if step.kind == "publish":
             began = time.monotonic()
-            self._publish()
+            with spending("own", "publish"):
+                self._publish()
+            self._recorder.note("ended", step)
             self._ended.add(step.id)
             self._tell("done", step, time.monotonic() - began)
             return
@@ -170,6 +183,7 @@ class _Run:
         """Write down how a step ended."""
         step, refreshes = outcome.step, self._context.catalog.refreshes
         self._threads.pop(step.id).join()
+        self._recorder.note("ended", step)
         if isinstance(outcome.error, Exception):
             told = told_of(self._context, outcome.error)
             refreshes.step_failed(step.id, told, self._lease)
@@ -182,6 +196,7 @@ class _Run:
         result = {**outcome.result, "seconds": outcome.seconds}
         refreshes.step_done(step.id, result, outcome.seconds, self._lease, outcome.version)
         self._take_up(step, result)
+        self._recorder.note("recorded", step)
         self._ended.add(step.id)
         self._tell("done", step, outcome.seconds, f"+{result.get('inserted', 0)} -{result.get('deleted', 0)} rows")
 
@@ -201,14 +216,16 @@ class _Run:
 
     def _carry_out(self, step: Step, resumed: bool) -> None:
         began = time.monotonic()
-        try:
-            with self._context.engine.beside():
-                result, version = self._attempted(step, resumed)
-            self._happened.put(_Outcome(step, time.monotonic() - began, result, version))
-        except BaseException as error:
-            self._happened.put(_Outcome(step, time.monotonic() - began, {}, error=error))
+        with running("step") as stopwatch:
+            try:
+                with self._context.engine.beside():
+                    result, version = self._attempted(step, resumed, stopwatch)
+                self._happened.put(_Outcome(step, time.monotonic() - began, result, version))
+            except BaseException as error:
+                self._recorder.ended(stopwatch.spans(), None)
+                self._happened.put(_Outcome(step, time.monotonic() - began, {}, error=error))
 
-    def _attempted(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion | None]:
+    def _attempted(self, step: Step, resumed: bool, stopwatch: Stopwatch) -> tuple[dict[str, Any], NewVersion | None]:
         """Do the step, again if what goes wrong may pass; an attempt is taken up like a crashed one."""
         failures: list[str] = []
         for pause in (*BACK_OFF, None):
@@ -218,7 +235,9 @@ class _Run:
                     step.subject, step.kind, small=step.small, partitions=step.partitions
                 ) as metrics:
                     result, version = self._work.carry_out(step, resumed=again)
-                result = {**result, **measured(step, metrics, resumed=again)}
+                with spending("metrics"):
+                    profile = self._recorder.of_step(step, metrics, result, stopwatch)
+                result = {**result, **measured(step, metrics, resumed=again), "profile": profile}
                 return ({**result, "failed_attempts": failures} if failures else result), version
             except Exception as error:
                 if pause is None or not passing(error):
@@ -267,6 +286,7 @@ class _Run:
 
     def _take_up(self, step: Step, result: dict[str, Any]) -> None:
         self._work.take_up(step, result)
+        self._recorder.made(step, result)
         if step.kind in ("install", "recompute"):
             self._moved = self._moved or result["install"] != "none" or not self._only_dumps
         report = self._reports.get(step.subject)
