@@ -42,9 +42,9 @@ from strandline.propagate.explain import plan_sql
 from strandline.propagate.exported import ExportedViews
 from strandline.propagate.groups import whole_groups
 from strandline.propagate.leaves import Advanced, advance, looked_at
-from strandline.propagate.measured import calibrate
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.planner import Planner
+from strandline.propagate.profile import Profile, profile_of
 from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.published import Published
 from strandline.propagate.report import RefreshReport, ViewReport
@@ -68,6 +68,7 @@ from strandline.sql.statements import (
     Query,
     RefreshView,
 )
+from strandline.stopwatch import running
 from strandline.store import layout
 from strandline.store.node import Node, node_of
 from strandline.store.portable import check_same_engine
@@ -301,6 +302,7 @@ class Warehouse:
         told = notes(self._project, self._catalog)
         return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines(), notes=told)
 
+    @running("planning")
     def refresh(
         self,
         *what: str | RefreshPlan,
@@ -483,6 +485,20 @@ class Warehouse:
         """The steps that refreshed a view, newest first."""
         return self._catalog.refreshes.history(self._node(name).name, limit)
 
+    def profile(self, refresh: str = "") -> Profile:
+        """Where the seconds of a refresh went: the last one, or the last whose id begins with *refresh*."""
+        found = self._catalog.refreshes.last_profiled(refresh)
+        if found is None:
+            known = [record.id[:8] for record in self._catalog.refreshes.recent(5) if record.profile is not None]
+            raise RefreshError(
+                "NO_PROFILE",
+                f"there is no refresh {f'{refresh}... ' if refresh else ''}with a profile; "
+                + (
+                    f"the last that have one are {', '.join(known)}." if known else "each refresh makes one as it ends."
+                ),
+            )
+        return profile_of(found, self._catalog.refreshes.steps(found.id))
+
     def views(self) -> list[str]:
         """The names of the views."""
         return self._definitions().names()
@@ -511,6 +527,7 @@ class Warehouse:
 
     # Inside
 
+    @running("planning")
     def _create(self, create: CreateView, text: str, watcher: Watcher) -> RefreshReport | None:
         known = self._catalog.views.get(create.name)
         if known is not None and not create.or_replace:
@@ -714,7 +731,6 @@ class Warehouse:
         steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
         self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
         done = execute(self._context(), plan, lease, watcher)
-        calibrate(self._catalog, FIXED)
         return replace(done, resumed=resumed.id if resumed else None)
 
     def _note_processes(self) -> None:

@@ -84,6 +84,26 @@ def test_from_view_files_to_verified_views(shop: Path, context: Context, invoke:
     assert "FIRST_FILL" in history
     assert "predicted  seconds" in history
 
+    profile = parsed(invoke("history", "--profile", "--json", project=shop, context=context))
+    assert profile["state"] == 2
+    assert sum(profile["parts"].values()) == pytest.approx(profile["seconds"], abs=0.02)
+    profiled = {(step["kind"], step["subject"]): step for step in profile["steps"]}
+    assert [step["start"] for step in profile["steps"]] == sorted(step["start"] for step in profile["steps"])
+    compute, install = profiled["compute", "revenue"], profiled["install", "revenue"]
+    assert compute["seconds"]["jobs"] > 0
+    assert sum(compute["seconds"].values()) == pytest.approx(compute["elapsed"], abs=0.1)
+    assert [(read["table"], read["rows"]) for read in compute["read"]] == [
+        ("revenue", 2),
+        ("changes of lake.orders", 4),
+    ]
+    assert next((read["table"], read["files"], read["of_files"]) for read in install["read"]) == ("revenue", 1, 1)
+    assert [commit["files_added"] for commit in install["wrote"]] == [1]
+    printed = invoke("history", "--profile", profile["refresh"][:6], project=shop, context=context).stdout
+    assert "Spark, jobs" in printed
+    assert "install revenue" in printed
+    unknown = invoke("history", "--profile", "xyz", project=shop, context=context)
+    assert (unknown.exit_code, "NO_PROFILE" in unknown.stderr) == (1, True)
+
     idle = without_java("--project", shop, "refresh", "--json")
     assert (idle.returncode, idle.stderr) == (0, "")
     assert {view["strategy"] for view in json.loads(idle.stdout)["views"].values()} == {"none"}

@@ -12,6 +12,7 @@ from strandline.cli.help import examples
 from strandline.cli.options import AsJson, Views
 from strandline.cli.outcome import fail_unless, reported
 from strandline.cli.output import grouped, moment, print_json, print_table, problems
+from strandline.cli.profiling import print_profile
 from strandline.cli.progress import progress
 from strandline.sources.postgres.lsn import format_lsn
 
@@ -39,7 +40,13 @@ def add_to(app: typer.Typer) -> None:
         ),
     )(verify)
     app.command(
-        "history", epilog=examples("strandline history revenue  # its last steps", "strandline history revenue --json")
+        "history",
+        epilog=examples(
+            "strandline history revenue  # its last steps",
+            "strandline history revenue --json",
+            "strandline history --profile  # where the seconds of the last refresh went",
+            "strandline history --profile 3f0c2a  # of the one whose id begins so",
+        ),
     )(history)
 
 
@@ -100,13 +107,26 @@ def verify(
 
 def history(
     context: typer.Context,
-    view: Annotated[str, typer.Argument(metavar="VIEW", help="The name of a view.")],
+    view: Annotated[
+        str,
+        typer.Argument(metavar="VIEW", help="The name of a view; with --profile, how the id of a refresh begins."),
+    ] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many steps to show.")] = 50,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show where the seconds of the last refresh went, or of the one named.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the steps that refreshed a view, newest first, each with the seconds predicted for it and those it took."""
     settings: Context = context.obj
+    if not view and not profile:
+        raise typer.BadParameter("name a view, or ask for the --profile of a refresh.")
     with reported(as_json=as_json):
+        if profile:
+            with settings.warehouse() as warehouse:
+                found = warehouse.profile(view)
+            print_json(found.to_dict()) if as_json else print_profile(found)
+            return
         with settings.warehouse() as warehouse:
             steps = [_step(view, entry) for entry in warehouse.history(view, limit)]
         if as_json:

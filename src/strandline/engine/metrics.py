@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PATIENCE = 100
+_PATIENCE = 50
 """Milliseconds to wait until Spark has counted what is over."""
 
 _TAGS = count(1)
@@ -99,71 +99,37 @@ def read_metrics(session: SparkSession, tag: str | None, into: Metrics) -> None:
     with contextlib.suppress(Exception):  # other steps may keep it busy; what is over is mostly counted all the same
         java.sparkContext().listenerBus().waitUntilEmpty(_PATIENCE)
     with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
-        _count(java, frozenset(java.sparkContext().statusTracker().getJobIdsForTag(tag)), into)
-    with contextlib.suppress(Exception):
-        _count_scans(session, java, tag, into)
+        told = _Told(session, java)
+        jobs = [told.job(number) for number in java.sparkContext().statusTracker().getJobIdsForTag(tag)]
+        _count(told, [job for job, _ in jobs], into)
+        asked = {plan for job, plan in jobs if plan is not None and _OF_THE_LOG not in (job["description"] or "")}
+        into.scans = tuple(scan for plan in sorted(asked) for scan in scans_of(*told.plan(plan)))
+        into.files_read, into.bytes_read = (sum(getattr(s, name) for s in into.scans) for name in ("files", "bytes"))
 
 
-def _count(java: Any, jobs: frozenset[int], into: Metrics) -> None:
-    store = java.sparkContext().statusStore()
-    ran: list[Job] = []
-    found: dict[int, _Stage] = {}
-    for number in sorted(jobs):
-        job = store.job(number)
-        stages = [stage for stage in _numbers(job.stageIds().mkString(",")) if stage not in found]
-        found |= {stage: _Stage.of(store.lastStageAttempt(stage)) for stage in stages}
-        start, end = job.submissionTime(), job.completionTime()
-        if start.isDefined() and end.isDefined():
-            began, ended = (option.get().getTime() / 1000 for option in (start, end))
-            ran.append(Job(began, ended, any(found[stage].written for stage in stages)))
-    stages_run = found.values()
-    into.jobs, into.ran = len(jobs), tuple(ran)
-    into.tasks = sum(stage.tasks for stage in stages_run)
-    into.executor_seconds = round(sum(stage.run for stage in stages_run) / 1e3, 3)
-    into.processor_seconds = round(sum(stage.processor for stage in stages_run) / 1e9, 3)
-    into.rows_read = sum(stage.rows for stage in stages_run)
-    into.shuffle_bytes = sum(stage.shuffled for stage in stages_run)
-    into.bytes_written = sum(stage.written for stage in stages_run)
+class _Told:
+    """What the stores of Spark's user interface tell, each thing fetched as one text: calls are what takes time."""
 
+    def __init__(self, session: SparkSession, java: Any) -> None:
+        self._mapper = _mapper(session.sparkContext._jvm)
+        self._jobs, self._plans = java.sparkContext().statusStore(), java.sharedState().statusStore()
 
-class _Stage(NamedTuple):
-    tasks: int
-    run: int
-    processor: int
-    rows: int
-    shuffled: int
-    written: int
+    def job(self, number: int) -> tuple[dict[str, Any], int | None]:
+        """A job, and the number of the plan that it belongs to."""
+        job, plan = self._read(self._jobs.jobWithAssociatedSql(number))
+        return job, plan
 
-    @classmethod
-    def of(cls, stage: Any) -> _Stage:
-        return cls(
-            stage.numCompleteTasks(),
-            stage.executorRunTime(),
-            stage.executorCpuTime(),
-            stage.inputRecords(),
-            stage.shuffleWriteBytes(),
-            stage.outputBytes(),
-        )
+    def stage(self, number: int) -> dict[str, Any]:
+        """A stage of a job."""
+        return dict(self._read(self._jobs.lastStageAttempt(number)))
 
+    def plan(self, number: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """The nodes of a plan, and the values of their metrics."""
+        nodes = self._read(self._plans.planGraph(number).allNodes())
+        return nodes, self._read(self._plans.executionMetrics(number))
 
-def _count_scans(session: SparkSession, java: Any, tag: str, into: Metrics) -> None:
-    """The scans in the plans that the jobs belong to; a plan is fetched as one text, not node by node."""
-    core, plans = java.sparkContext().statusStore(), java.sharedState().statusStore()
-    executions = set()
-    for number in java.sparkContext().statusTracker().getJobIdsForTag(tag):
-        execution = core.jobWithAssociatedSql(number)._2()
-        if execution.isDefined():
-            executions.add(int(execution.get()))
-    mapper = _mapper(session.sparkContext._jvm)
-    scans: list[Scanned] = []
-    for execution in sorted(executions):
-        if str(plans.execution(execution).get().description()).startswith(_OF_THE_LOG):
-            continue
-        nodes = json.loads(mapper.writeValueAsString(plans.planGraph(execution).allNodes()))
-        values = json.loads(mapper.writeValueAsString(plans.executionMetrics(execution)))
-        scans += scans_of(nodes, values)
-    into.scans = tuple(scans)
-    into.files_read, into.bytes_read = sum(scan.files for scan in scans), sum(scan.bytes for scan in scans)
+    def _read(self, found: Any) -> Any:
+        return json.loads(self._mapper.writeValueAsString(found))
 
 
 @lru_cache(maxsize=1)
@@ -172,6 +138,26 @@ def _mapper(jvm: Any) -> Any:
     mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
     mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
     return mapper
+
+
+def _count(told: _Told, jobs: list[dict[str, Any]], into: Metrics) -> None:
+    stages: dict[int, dict[str, Any]] = {}
+    ran: list[Job] = []
+    for job in jobs:
+        new = [stage for stage in job["stageIds"] if stage not in stages]
+        stages |= {stage: told.stage(stage) for stage in new}
+        start, end = job["submissionTime"], job["completionTime"]
+        if start is not None and end is not None:
+            ran.append(Job(start / 1000, end / 1000, any(stages[stage]["outputBytes"] for stage in new)))
+
+    def total(name: str) -> int:
+        return sum(stage[name] for stage in stages.values())
+
+    into.jobs, into.ran, into.tasks = len(jobs), tuple(ran), total("numCompleteTasks")
+    into.executor_seconds = round(total("executorRunTime") / 1e3, 3)
+    into.processor_seconds = round(total("executorCpuTime") / 1e9, 3)
+    into.rows_read, into.shuffle_bytes = total("inputRecords"), total("shuffleWriteBytes")
+    into.bytes_written = total("outputBytes")
 
 
 def scans_of(nodes: Iterable[dict[str, Any]], values: dict[str, str]) -> Iterator[Scanned]:
@@ -199,7 +185,3 @@ def _size(text: str | None) -> int:
     """``12.5 MiB``; a metric of several tasks has their sum in the line after the heading."""
     number, unit = (text or "0 B").splitlines()[-1].split("(")[0].split()[:2]
     return int(float(number.replace(",", "")) * _SIZES[unit])
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number) for number in text.split(",") if number]

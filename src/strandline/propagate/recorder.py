@@ -87,9 +87,9 @@ class Recorder:
 
     def _read(self, step: Step, metrics: Metrics) -> list[dict[str, Any]]:
         """Of each table, how much of its files was read, and how many hold touched keys."""
-        versions: dict[str, int] = {}
+        versions: dict[str, list[Files]] = {}
         for path, version in metrics.tables:
-            versions[path] = max(version, versions.get(path, version))
+            versions.setdefault(path, []).append(self._files_of(path, version))
         stored = {path: f"changes of {name}" for name, paths in self._deltas.items() for path in paths}
         by_path: dict[str, list[Scanned]] = {path: [] for path in (*versions, *stored)}
         for scan in metrics.scans:
@@ -109,8 +109,11 @@ class Recorder:
                 "rows": sum(scan.rows for scan in scans),
             }
             if path in versions:
-                there = self._files_of(path, versions[path])
-                told |= {"of_files": there.count, "of_bytes": there.bytes, "holding": self._holding(step, name, there)}
+                whole = [_read_version(versions[path], scan) for scan in scans]
+                held = {there: self._holding(step, name, there) for there in set(whole)}
+                holding = [held[there] for there in whole]
+                told |= {"of_files": sum(each.count for each in whole), "of_bytes": sum(each.bytes for each in whole)}
+                told["holding"] = None if None in holding else sum(each or 0 for each in holding)
             found.append(told)
         return found
 
@@ -174,6 +177,12 @@ class Recorder:
             for commit in commits
             if (commit.step_id or "").endswith(step.id)
         ]
+
+
+def _read_version(versions: Sequence[Files], scan: Scanned) -> Files:
+    """The version that a scan read: which one it was is not told, but it cannot have fewer files than were read."""
+    ordered = sorted(versions, key=lambda files: files.count)
+    return next((files for files in ordered if files.count >= scan.files), ordered[-1])
 
 
 def _below(path: str, folder: str) -> bool:
