@@ -7,7 +7,7 @@ goes wrong with them is left out; no step fails for its notes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +18,7 @@ from strandline.engine.statistics import Files
 from strandline.propagate.context import Context
 from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.timeline import divided, seconds, shared
-from strandline.propagate.touched import equal_columns, meeting
+from strandline.propagate.touched import Place, equal_columns, meeting
 from strandline.stopwatch import Span, Stopwatch, now
 
 MOST_KEYS = 100_000
@@ -119,15 +119,7 @@ class Recorder:
 
     def _holding(self, step: Step, name: str, there: Files) -> int | None:
         """How many files of a table hold keys that changes touch; None if that cannot be told."""
-        node = self._context.vdag.nodes.get(step.subject)
-        if node is None or node.block is None:
-            return None
-        pairs: list[tuple[str, tuple[str, str]]] = []
-        if step.kind == "compute":
-            changed = self._plan.node(step.subject).changed
-            pairs = list(meeting(equal_columns(node.block.body), name, changed))
-        elif step.kind == "install" and name == node.name and node.key:
-            pairs = [(node.key[0], (node.name, node.key[0]))]
+        pairs = list(self._meeting(step, name))
         held: set[int] = set()
         for column, (changed_table, changed_column) in pairs:
             for path in self._deltas.get(changed_table, ()):
@@ -137,6 +129,17 @@ class Recorder:
                     return None
                 held |= places
         return len(held) if pairs else None
+
+    def _meeting(self, step: Step, table: str) -> Iterator[tuple[str, Place]]:
+        """By which columns rows of *table* meet changed rows in a step, each with the column of these."""
+        node = self._context.vdag.nodes.get(step.subject)
+        if step.kind == "compute" and node is not None and node.block is not None:
+            yield from meeting(equal_columns(node.block.body), table, self._plan.node(node.name).changed)
+        elif step.kind == "install" and node is not None and table == node.name and node.key:
+            yield node.key[0], (node.name, node.key[0])
+        elif step.kind == "share":
+            shared = next(each for each in self._plan.shared if each.name == step.subject)
+            yield from meeting(equal_columns(shared.join.plan), table, shared.changed)
 
     def _values(self, path: str, column: str) -> Sequence[Any] | None:
         if (path, column) not in self._keys:
