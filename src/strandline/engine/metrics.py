@@ -100,7 +100,7 @@ def read_metrics(session: SparkSession, tag: str | None, into: Metrics) -> None:
         java.sparkContext().listenerBus().waitUntilEmpty(_PATIENCE)
     with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
         told = _Told(session, java)
-        jobs = [told.job(number) for number in java.sparkContext().statusTracker().getJobIdsForTag(tag)]
+        jobs = [told.job(number) for number in sorted(java.sparkContext().statusTracker().getJobIdsForTag(tag))]
         _count(told, [job for job, _ in jobs], into)
         asked = {plan for job, plan in jobs if plan is not None and _OF_THE_LOG not in (job["description"] or "")}
         into.scans = tuple(scan for plan in sorted(asked) for scan in scans_of(*told.plan(plan)))
@@ -119,9 +119,11 @@ class _Told:
         job, plan = self._read(self._jobs.jobWithAssociatedSql(number))
         return job, plan
 
-    def stage(self, number: int) -> dict[str, Any]:
-        """A stage of a job."""
-        return dict(self._read(self._jobs.lastStageAttempt(number)))
+    def stage(self, number: int) -> dict[str, Any] | None:
+        """A stage of a job; None if it never ran."""
+        with contextlib.suppress(Exception):
+            return dict(self._read(self._jobs.lastStageAttempt(number)))
+        return None
 
     def plan(self, number: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """The nodes of a plan, and the values of their metrics."""
@@ -145,10 +147,12 @@ def _count(told: _Told, jobs: list[dict[str, Any]], into: Metrics) -> None:
     ran: list[Job] = []
     for job in jobs:
         new = [stage for stage in job["stageIds"] if stage not in stages]
-        stages |= {stage: told.stage(stage) for stage in new}
+        stages |= {stage: found for stage in new if (found := told.stage(stage)) is not None}
         start, end = job["submissionTime"], job["completionTime"]
         if start is not None and end is not None:
-            ran.append(Job(start / 1000, end / 1000, any(stages[stage]["outputBytes"] for stage in new)))
+            ran.append(
+                Job(start / 1000, end / 1000, any(stages[stage]["outputBytes"] for stage in new if stage in stages))
+            )
 
     def total(name: str) -> int:
         return sum(stage[name] for stage in stages.values())
