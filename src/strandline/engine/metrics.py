@@ -100,7 +100,7 @@ def read_metrics(session: SparkSession, tag: str | None, into: Metrics) -> None:
         java.sparkContext().listenerBus().waitUntilEmpty(_PATIENCE)
     with contextlib.suppress(Exception):  # another version may count otherwise; no step fails for its numbers
         told = _Told(session, java)
-        jobs = [told.job(number) for number in sorted(java.sparkContext().statusTracker().getJobIdsForTag(tag))]
+        jobs = [told.job(number) for number in told.jobs(tag)]
         _count(told, [job for job, _ in jobs], into)
         asked = {plan for job, plan in jobs if plan is not None and _OF_THE_LOG not in (job["description"] or "")}
         into.scans = tuple(scan for plan in sorted(asked) for scan in scans_of(*told.plan(plan)))
@@ -111,8 +111,15 @@ class _Told:
     """What the stores of Spark's user interface tell, each thing fetched as one text: calls are what takes time."""
 
     def __init__(self, session: SparkSession, java: Any) -> None:
-        self._mapper = _mapper(session.sparkContext._jvm)
-        self._jobs, self._plans = java.sparkContext().statusStore(), java.sharedState().statusStore()
+        self._jvm: Any = session.sparkContext._jvm
+        self._mapper = _mapper(self._jvm)
+        self._context, self._plans = java.sparkContext(), java.sharedState().statusStore()
+        self._jobs = self._context.statusStore()
+
+    def jobs(self, tag: str) -> list[int]:
+        """The numbers of the jobs with *tag*, in order."""
+        found = self._jvm.java.util.Arrays.toString(self._context.statusTracker().getJobIdsForTag(tag))
+        return sorted(int(number) for number in found.strip("[]").split(",") if number)
 
     def job(self, number: int) -> tuple[dict[str, Any], int | None]:
         """A job, and the number of the plan that it belongs to."""
