@@ -92,6 +92,7 @@ class Engine:
         self._fresh = True
         self._spare: list[SparkSession] = []
         self._lent: list[SparkSession] = []
+        self._marks: set[str] = set()
         self.storage_options = dict(storage_options or {})
 
     @property
@@ -302,6 +303,7 @@ class Engine:
         worker.addTag(tag)
         worker.addTag(_TAG)
         counted = mark(worker)
+        self._marks |= {counted} if counted is not None else set()
         reads = PinnedReads if small else DifferingReads
         before = self._thread.reads, self._thread.small, self._thread.read
         self._thread.reads = opened = reads(worker, self.storage_options)
@@ -321,6 +323,7 @@ class Engine:
             worker.removeTag(tag)
             worker.removeTag(_TAG)
             unmark(worker, counted)
+            self._marks.discard(counted or "")
 
     def _prepare(self, *, small: bool, partitions: int | None) -> None:
         """Set what a step needs in its session."""
@@ -338,11 +341,17 @@ class Engine:
             self._set(_PARTITIONS, str(partitions))
 
     def interrupt(self) -> None:
-        """End what steps of an earlier refresh still have running in this session."""
+        """End what steps have running, also those of an earlier refresh in this session.
+
+        A tag of a classic session is known only to the thread that set it; one of its context ends jobs from anywhere.
+        """
         for session in (self._worker, *self._spare, *self._lent):
             if session is not None:
                 with contextlib.suppress(Exception):  # another engine may not know how
                     session.interruptTag(_TAG)
+        for tag in tuple(self._marks):
+            with contextlib.suppress(Exception):
+                self.spark.sparkContext.cancelJobsWithTag(tag)
 
     def processes(self) -> list[dict[str, Any]]:
         """The processes that do our work beside this one, for whoever has to make sure that they are gone."""
