@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -13,12 +14,11 @@ from hypothesis import HealthCheck, given, settings
 
 from strandline.algebra.bag import Row, SignedBag
 from strandline.algebra.checks import Checks
-from strandline.algebra.constraints import AppendOnly, Assumed, Bounds, Constraint, Part, Parts, simplified
+from strandline.algebra.constraints import AppendOnly, Assumed, Constraint, Parts, simplified
 from strandline.algebra.differentiate import differentiate, relied_on
 from strandline.algebra.evaluate import evaluate
 from strandline.algebra.plan import At, Change, Exists, Filter, Join, Operand, OuterJoin, Plan, Scan, UnionAll
 from strandline.algebra.scalar import Call, Col, Lit, equality
-from strandline.algebra.schema import names
 from tests.algebra.referring import FIELDS, FOREIGN_KEYS, KEYS, NOT_NULL, Case, State, cases
 from tests.algebra.replay import computed, refreshed
 from tests.algebra.test_differentiate import shown
@@ -147,18 +147,6 @@ def test_a_column_without_null_may_stand_beside_nulls(left: Plan) -> None:
     assert [use.constraint for use in uses] == [FOREIGN_KEYS[1]]
 
 
-def test_values_of_a_change_bound_nothing_where_other_changes_bring_rows_too() -> None:
-    known_customers = Exists(LINES, Filter(CUSTOMERS, Call(">", (Col("c.x"), Lit(0)))), ((Col("l.c"), Col("c.k")),))
-    bounds: dict[tuple[str, str, Part], Bounds] = {("lines", "o", "rows"): (Lit(1), Lit(2))}
-    assumed = Assumed(FOREIGN_KEYS, {"orders": GROWN}, bounds)
-    narrow, wide = (
-        [shown(term.plan) for term in differentiate(Join((left, ORDERS), (BY_ORDER,)), {"lines", "customers"}, assumed)]
-        for left in (LINES, known_customers)
-    )
-    assert narrow == ["(Δlines ⋈ σ(orders@post))"]
-    assert len(wide) == 3 and not any("σ(orders" in term for term in wide)
-
-
 def test_of_tables_that_refer_to_each_other_only_one_is_referred_to() -> None:
     staff, boss = (Scan(At("staff"), alias, FIELDS["staff"]) for alias in ("s", "b"))
     plan = Join((staff, boss), (equality("s.boss", "b.k"), equality("b.boss", "s.k")))
@@ -173,28 +161,16 @@ def changes(before: State, after: State) -> dict[str, SignedBag]:
 
 
 def known(constraints: Iterable[Constraint], delta: State) -> Assumed:
-    """All that can be told of a change: which parts it has, and within which bounds their values lie."""
+    """All that can be told of a change: which parts it has."""
     parts: dict[str, Parts] = {}
-    bounds: dict[tuple[str, str, Part], Bounds] = {}
     for name, rows in delta.items():
-        _bound(bounds, name, "rows", list(rows))
         if name in KEYS:
-            numbers = SignedBag((row[: KEYS[name]], count) for row, count in rows.items())
-            of: dict[Part, list[Row]] = {"new": [], "gone": [], "changed": []}
-            for row in rows:
-                number = numbers.get(row[: KEYS[name]], 0)
-                of["changed" if not number else "new" if number > 0 else "gone"].append(row)
-            parts[name] = Parts(bool(of["new"]), bool(of["gone"]), bool(of["changed"]))
-            for part, found in of.items():
-                _bound(bounds, name, part, found)
-    return Assumed(tuple(constraints), parts, bounds)
-
-
-def _bound(bounds: dict[tuple[str, str, Part], Bounds], name: str, part: Part, rows: list[Row]) -> None:
-    for place, column in enumerate(names(FIELDS[name])):
-        values = [row[place] for row in rows if row[place] is not None]
-        if values:
-            bounds[(name, column, part)] = (Lit(min(values)), Lit(max(values)))
+            counts = Counter[Row]()
+            for row, count in rows.items():
+                counts[row[: KEYS[name]]] += count
+            numbers = counts.values()
+            parts[name] = Parts(any(n > 0 for n in numbers), any(n < 0 for n in numbers), any(n == 0 for n in numbers))
+    return Assumed(tuple(constraints), parts)
 
 
 @pytest.mark.parametrize("told", ["nothing", "everything"])
@@ -221,7 +197,7 @@ def test_changes_that_break_a_constraint_are_found_or_do_no_harm(case: Case) -> 
     relied = tuple(use.constraint for use in relied_on(case.block.body, assumed))
     broken = found(relied, before, after, delta, assumed)
     assert broken == {c for c in relied if in_state(c, after)}
-    holding = Assumed(tuple(c for c in relied if c not in broken), assumed.parts, assumed.bounds)
+    holding = Assumed(tuple(c for c in relied if c not in broken), assumed.parts)
     contents = computed([case.block], before)
     done = refreshed([case.block], contents, delta, assumed=holding)
     assert done.after.stored == computed([case.block], after).stored

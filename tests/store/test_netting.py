@@ -13,7 +13,7 @@ from strandline.algebra.schema import Column
 from strandline.engine import files
 from strandline.sql.render import SIGN, scalar_sql
 from strandline.store.deltas import Delta
-from strandline.store.netting import in_columns
+from strandline.store.netting import by_key, in_columns
 from strandline.store.ranges import MOST, bounds, stored_ranges
 
 
@@ -99,3 +99,11 @@ def test_a_condition_for_a_target_unless_null_has_to_match(tmp_path: Path, nulls
     found = bounds(str(tmp_path), Column("v", "bigint"), "t")
     assert found == "" if nulls else "t.`v`" in found and found.startswith(" AND (") and "CAST(9 AS bigint)" in found
     assert bounds(str(tmp_path / "none"), Column("v", "bigint"), "t") == ""
+
+
+def test_keys_of_a_delta_are_told_apart_by_whether_their_rows_are_more_or_fewer(tmp_path: Path) -> None:
+    delta = of_three(tmp_path / "d", row(1, 1, "a"), row(-1, 2, "b", 1.0), row(1, 2, "b", 2.0), row(-1, None, "c"))
+    assert by_key(delta, ["k"]) == (True, True, True)
+    assert by_key(delta, ["k", "name"]) == (True, True, True)
+    assert by_key(of_three(tmp_path / "e", row(1, 1, "a")), ["k"]) == (True, False, False)
+    assert by_key(of_three(tmp_path / "f", row(1, 1, "a"), row(-1, 1, "b")), ["k"]) == (False, False, True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from strandline.algebra.constraints import AppendOnly, Assumed, Constraint, ForeignKey, NotNull, Part, within
+from strandline.algebra.constraints import AppendOnly, Assumed, Constraint, ForeignKey, NotNull
 from strandline.algebra.differentiate.foreign_keys import counted
 from strandline.algebra.plan import At, Change, Exists, Filter, Plan, Scan, State
 from strandline.algebra.scalar import Call, Col, conjunction
@@ -40,7 +40,7 @@ class Checks:
         """That a constraint which held before still holds after the changes, of which *known* says what they are."""
         match constraint:
             case ForeignKey():
-                return (*self._referring(constraint, changed, known), *self._referred(constraint, changed, known))
+                return (*self._referring(constraint, changed), *self._referred(constraint, changed, known))
             case NotNull(table, column) if table in changed:
                 added = counted(self._scan(Change(table)), (column,), ">")
                 return (Check(constraint, Filter(added, Call("is null", (Col("key 1"),))), "a new row has NULL"),)
@@ -63,14 +63,11 @@ class Checks:
             case AppendOnly():
                 return ()
 
-    def _referring(self, constraint: ForeignKey, changed: Collection[str], known: Assumed) -> tuple[Check, ...]:
+    def _referring(self, constraint: ForeignKey, changed: Collection[str]) -> tuple[Check, ...]:
         if constraint.table not in changed:
             return ()
         added = counted(self._scan(Change(constraint.table)), constraint.columns, ">")
-        referred = self._scan(At(constraint.references, "post"))
-        pairs = zip(constraint.columns, constraint.key, strict=True)
-        near = [(key, known.bounds.get((constraint.table, column, "rows"))) for column, key in pairs]
-        return (self._unmatched(constraint, added, within(referred, near)),)
+        return (self._unmatched(constraint, added, self._scan(At(constraint.references, "post"))),)
 
     def _unmatched(self, constraint: ForeignKey, values: Plan, referred: Plan) -> Check:
         missing = _meeting(values, referred, constraint.key, negated=True)
@@ -83,23 +80,15 @@ class Checks:
         change, parts = self._scan(Change(table)), known.parts_of(table)
         checks = []
         if parts.gone:
-            referring = self._near(At(constraint.table, "post"), constraint.columns, table, key, "gone", known)
+            referring = self._scan(At(constraint.table, "post"))
             gone = _meeting(counted(change, key, "<"), referring, constraint.columns)
             checks.append(Check(constraint, gone, f"{constraint.table} still refers to what is gone from {table}"))
         if parts.new and table not in self.keyed:
             twice = _whole(counted(change, key, ">", 1))
             checks.append(Check(constraint, twice, f"several new rows of {table} have the key"))
-            before = self._near(At(table, "pre"), key, table, key, "new", known)
-            there = _meeting(counted(change, key, ">"), before, key)
+            there = _meeting(counted(change, key, ">"), self._scan(At(table, "pre")), key)
             checks.append(Check(constraint, there, f"a new row of {table} has the key of a row that is there"))
         return tuple(checks)
-
-    def _near(
-        self, operand: At, columns: tuple[str, ...], table: str, key: tuple[str, ...], part: Part, known: Assumed
-    ) -> Plan:
-        pairs = zip(columns, key, strict=True)
-        limits = [(column, known.bounds.get((table, name, part))) for column, name in pairs]
-        return within(self._scan(operand), limits)
 
     def _scan(self, operand: At | Change) -> Scan:
         return Scan(operand, "", self.fields[operand.relation])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from strandline.algebra.plan import (
     At,
@@ -79,23 +78,15 @@ class Parts:
     changed: bool = True
 
 
-Part = Literal["new", "gone", "changed", "rows"]
-
-Bounds = tuple[Scalar, Scalar]
-"""The least and the greatest value, as constants."""
-
-
 @dataclass(frozen=True)
 class Assumed:
     """Constraints that hold before and after the changes at hand, and what is known of these changes.
 
-    *parts* are by table; *bounds* of the values in a change by table, column and part: those under keys that are new,
-    gone or changed, or all (``rows``).
+    *parts* are by table.
     """
 
     constraints: tuple[Constraint, ...] = ()
     parts: Mapping[str, Parts] = field(default_factory=dict)
-    bounds: Mapping[tuple[str, str, Part], Bounds] = field(default_factory=dict)
 
     @property
     def foreign_keys(self) -> tuple[ForeignKey, ...]:
@@ -310,15 +301,6 @@ def _not_null_uses(foreign_key: ForeignKey, effect: str) -> list[Use]:
 def _any_null(columns: tuple[str, ...]) -> Scalar:
     tests = tuple(Call("is null", (Col(column),)) for column in columns)
     return tests[0] if len(tests) == 1 else Call("or", tests)
-
-
-def within(plan: Plan, limits: Iterable[tuple[str, Bounds | None]]) -> Plan:
-    """The rows of *plan* whose columns lie within bounds, where there are any."""
-    for column, bounds in limits:
-        if bounds is not None:
-            low, high = bounds
-            plan = Filter(plan, Call("and", (Call(">=", (Col(column), low)), Call("<=", (Col(column), high)))))
-    return plan
 
 
 def joins(plan: Plan) -> Iterator[Join]:

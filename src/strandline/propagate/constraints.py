@@ -16,28 +16,23 @@ from strandline.algebra.checks import Check, Checks
 from strandline.algebra.constraints import (
     AppendOnly,
     Assumed,
-    Bounds,
     Constraint,
     ForeignKey,
     NotNull,
-    Part,
     Parts,
     Use,
 )
 from strandline.algebra.differentiate import relied_on
-from strandline.algebra.plan import Change, Scan
-from strandline.algebra.scalar import Text
-from strandline.algebra.schema import Column, names
+from strandline.algebra.schema import names
 from strandline.catalog import Catalog, Json
 from strandline.errors import RefreshError
 from strandline.ingest.copied import CopiedSource
 from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
 from strandline.reasons import Reason
-from strandline.sql.names import quoted, quoted_list
-from strandline.sql.render import SIGN
+from strandline.sql.names import quoted
 from strandline.store.deltas import Delta
-from strandline.store.matching import BOUNDED, constant
+from strandline.store.netting import by_key
 from strandline.store.node import Node
 
 CONSTRAINTS = "@constraints"
@@ -173,7 +168,7 @@ class ConstraintChecks:
     ) -> tuple[Assumed, dict[Constraint, str]]:
         """Which constraints of those that held hold after the changes as well; and what was set aside."""
         touched = {name: delta for name, delta in deltas.items() if delta.rows}
-        known = self._measured(node, relied, pins, touched)
+        known = self._measured(node, relied, touched)
         checks = self._checks(node)
         tests = [check for c in relied for check in checks.after(c, touched.keys(), known)]
         broken = self._judged(self._violations(node, tests, pins))
@@ -227,59 +222,15 @@ class ConstraintChecks:
         shown = f"concat_ws(', ', {', '.join(values)})"
         return f"SELECT * FROM (SELECT {number} AS number, {shown} AS shown FROM ({rows}) LIMIT {SHOWN})"
 
-    def _measured(
-        self, node: Node, constraints: Sequence[Constraint], pins: Pins, deltas: Mapping[str, Delta]
-    ) -> Assumed:
-        """Which parts the changes of referred tables have, and within which bounds keys and foreign keys lie."""
-        keys = [c for c in constraints if isinstance(c, ForeignKey)]
-        questions = {(c.references, c.key, True) for c in keys if c.references in deltas}
-        questions |= {(c.table, c.columns, False) for c in keys if c.table in deltas}
-        parts: dict[str, Parts] = {}
-        bounds: dict[tuple[str, str, Part], Bounds] = {}
-        if not questions:
-            return Assumed()
-        asked = sorted(questions)
-        sql = " UNION ALL ".join(self._sizes(place, node, *question, pins) for place, question in enumerate(asked))
-        for place, new, gone, changed, ends in self._context.engine.rows(sql):
-            table, columns, by_key = asked[int(place)]
-            if by_key:
-                parts[table] = Parts(bool(new), bool(gone), bool(changed))
-            values = iter(ends)
-            for part in _PARTS if by_key else ("rows",):
-                for column in self._columns(node, table, columns):
-                    low, high = next(values), next(values)
-                    if low is not None and column.type in BOUNDED:
-                        bounds[(table, column.name, part)] = (_literal(low, column), _literal(high, column))
-        return Assumed((), parts, bounds)
+    def _measured(self, node: Node, constraints: Sequence[Constraint], deltas: Mapping[str, Delta]) -> Assumed:
+        """Which parts the changes of referred tables have."""
+        keys = {c.references: c.key for c in constraints if isinstance(c, ForeignKey) and c.references in deltas}
+        return Assumed((), {table: self._parts(node, table, key, deltas[table]) for table, key in keys.items()})
 
-    def _columns(self, node: Node, table: str, wanted: Sequence[str]) -> list[Column]:
+    def _parts(self, node: Node, table: str, key: Sequence[str], delta: Delta) -> Parts:
         fields = {column.name: column for column in node.uses(table)}
-        return [fields[name] for name in wanted]
-
-    def _sizes(self, place: int, node: Node, table: str, columns: tuple[str, ...], by_key: bool, pins: Pins) -> str:
-        fields = tuple(self._columns(node, table, columns))
-        rows = self._context.binding.scan(Scan(Change(table), "", fields), pins)
-        listed = quoted_list(columns)
-        if not by_key:
-            ends = ", ".join(_ends(column, "true") for column in columns)
-            return f"SELECT {place} AS place, 0 AS new, 0 AS gone, 0 AS changed, array({ends}) AS ends FROM ({rows})"
-        tests = [f"__n {sign} 0" for sign in (">", "<", "=")]
-        counts = ", ".join(f"count_if({test}) AS {part}" for test, part in zip(tests, _PARTS, strict=True))
-        ends = ", ".join(_ends(column, test) for test in tests for column in columns)
-        grouped = f"SELECT {listed}, sum({SIGN}) AS __n FROM ({rows}) GROUP BY {listed}"
-        return f"SELECT {place} AS place, {counts}, array({ends}) AS ends FROM ({grouped})"
-
-
-_PARTS: tuple[Part, ...] = ("new", "gone", "changed")
-
-
-def _ends(column: str, test: str) -> str:
-    value = f"CASE WHEN {test} THEN {quoted(column)} END"
-    return f"CAST(min({value}) AS STRING), CAST(max({value}) AS STRING)"
-
-
-def _literal(value: str, column: Column) -> Text:
-    return Text((constant(value, column),))
+        columns = self._context.binding.stored_names(table, tuple(fields[name] for name in key))
+        return Parts(*by_key(delta, columns, self._context.engine.storage_options))
 
 
 def _only_inserted(node: Node, constraint: AppendOnly, deltas: Mapping[str, Delta]) -> None:

@@ -1,4 +1,4 @@
-"""What is left of a stored delta in some of its columns: rows that differ only in others cancel out.
+"""What is left of a stored delta in some of its columns, and by key: rows that differ only in others cancel out.
 
 Found in its files, without Spark; so it costs little, and often saves all: a view does not change with columns that it
 does not read.
@@ -38,6 +38,13 @@ def in_columns(delta: Delta, columns: Sequence[str], path: str, options: Mapping
     files.write_rows(left, path, options)
     inserted = pc.sum(pc.greater(left.column(SIGN), 0)).as_py()
     return Delta(path, inserted, left.num_rows - inserted)
+
+
+def by_key(delta: Delta, key: Sequence[str], options: Mapping[str, str] | None = None) -> tuple[bool, bool, bool]:
+    """Whether a delta has keys with more rows than before, with fewer, and with as many."""
+    rows = files.read_rows(delta.path, options, [*key, SIGN])
+    numbers = rows.group_by(list(key)).aggregate([(SIGN, "sum")]).column(f"{SIGN}_sum").to_numpy()
+    return bool((numbers > 0).any()), bool((numbers < 0).any()), bool((numbers == 0).any())
 
 
 def _narrower(schema: pa.Schema, columns: Sequence[str]) -> bool:

@@ -14,10 +14,10 @@ first N stands beside the E⁻ of an input that refers to it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from strandline.algebra.constraints import Assumed, Bounds, ForeignKey, Use, column_of, matched_columns, within
+from strandline.algebra.constraints import Assumed, ForeignKey, Use, column_of, matched_columns
 from strandline.algebra.plan import (
     COUNT,
     At,
@@ -115,8 +115,6 @@ def delta(node: Join, below: Sequence[Sum], changed: Collection[str], order: Ord
                 inputs[other] = bind(node.inputs[other], "post", changed)
             for other in later:
                 inputs[other] = _before_and_new(node.inputs[other], other, changed, order, assumed)
-            for other, column, bounds in _near(node, place, order, assumed):
-                inputs[other] = within(inputs[other], [(column, bounds)])
             inputs[place] = term.plan
             terms.append(Term(Join(tuple(inputs), node.conditions), term.sign))
     return tuple(terms)
@@ -176,17 +174,6 @@ def counted(rows: Plan, columns: Sequence[str], sign: str, than: int = 0) -> Pla
 def _relation(scan: Scan) -> str:
     assert isinstance(scan.operand, At)
     return scan.operand.relation
-
-
-def _near(node: Join, place: int, order: Ordered, assumed: Assumed) -> Iterator[tuple[int, str, Bounds | None]]:
-    """Of other inputs, a column whose values are bounded by those in the delta of the input at *place*."""
-    for link in order.links:
-        names = zip(link.columns, link.foreign_key.columns, link.foreign_key.key, strict=True)
-        for (ours, theirs), column, key in names:
-            if link.target == place:
-                yield link.source, ours, assumed.bounds.get((link.foreign_key.references, key, "changed"))
-            elif link.source == place and _single(node.inputs[place]):
-                yield link.target, theirs, assumed.bounds.get((link.foreign_key.table, column, "rows"))
 
 
 def uses(node: Join, assumed: Assumed) -> list[Use]:
