@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from bench import capture, choice, copy, differential, integrate, noop, refresh, tpch, vdag, whips
+from bench import capture, choice, copy, differential, freshness, grow, integrate, noop, refresh, tpch, vdag, whips
 
 BENCHMARKS = {
     "refresh": refresh.run,
@@ -21,6 +21,8 @@ BENCHMARKS = {
     "choice": choice.run,
     "vdag": vdag.run,
     "tpch": tpch.run,
+    "freshness": freshness.run,
+    "grow": grow.run,
 }
 
 ALSO_CALLED = {
