@@ -116,7 +116,7 @@ class Run:
             found[name] = contenders[name]()
             self._say(f"  {name}: {time.monotonic() - began:.1f} s")
         wrong = self._wrong(found) if turn >= 0 else {}
-        read = floors.reading(self._spark, self._lake, before, after)
+        read = floors.reading(self._lake, before, after)
         self._lake.tidy()
         return _repeat(changed, found, floors={**self._fixed, **read}, wrong=wrong, load=load)
 
