@@ -17,6 +17,7 @@ from bench.tpch.lake import FOREIGN_KEYS, Lake
 from bench.tpch.settings import Settings
 from strandline import Warehouse
 from strandline.catalog.records import StepRecord
+from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.report import RefreshReport
 from strandline.propagate.vdag import Vdag
 from tests.campaign.corpus.definitions import Definition
@@ -59,7 +60,7 @@ def refreshed(warehouse: Warehouse) -> Found:
         "cpu": watch.cpu,
         **_around(began, ended, spans),
         "kinds": _by_kind(steps),
-        "views": _views(report, steps, warehouse._vdag(), watch.seconds),
+        "views": _views(report, steps, warehouse._vdag(), _shared(warehouse, report), watch.seconds),
         "hidden": {name: _told(each) for name, each in report.hidden.items() if each.strategy != "none"},
         "steps": [_step(step, began) for step in steps],
     }
@@ -87,18 +88,31 @@ def _by_kind(steps: Sequence[StepRecord]) -> dict[str, dict[str, float]]:
     return dict(found)
 
 
-def _views(report: RefreshReport, steps: Sequence[StepRecord], vdag: Vdag, seconds: float) -> dict[str, Found]:
+def _views(
+    report: RefreshReport,
+    steps: Sequence[StepRecord],
+    vdag: Vdag,
+    shared: Mapping[str, Sequence[str]],
+    seconds: float,
+) -> dict[str, Found]:
     taken = [(step.view or "", step.seconds or 0.0) for step in steps]
-    reads = {name: _reads(vdag, name) for name in report.views}
+    reads = {name: _reads(vdag, shared, name) for name in report.views}
     moved = {name for name, each in report.views.items() if each.strategy in ("incremental", "affected")}
     parts = shares(taken, reads, moved, seconds)
     return {name: {**_told(each), "part": parts[name]} for name, each in report.views.items()}
 
 
-def _reads(vdag: Vdag, view: str) -> frozenset[str]:
-    """The view, the blocks below it, and their leaves."""
+def _shared(warehouse: Warehouse, report: RefreshReport) -> dict[str, Sequence[str]]:
+    """For each node the joins whose deltas it was computed from."""
+    record = warehouse._catalog.refreshes.get(report.refresh_id)
+    return {} if record is None else {node.name: node.shares for node in RefreshPlan.from_dict(record.plan).nodes}
+
+
+def _reads(vdag: Vdag, shared: Mapping[str, Sequence[str]], view: str) -> frozenset[str]:
+    """The view, the blocks below it, their leaves, and the joins that they share with others."""
     nodes = vdag.with_ancestors([view])
-    return frozenset([*nodes, *(name for node in nodes for name in vdag.nodes[node].inputs)])
+    below = (name for node in nodes for name in (*vdag.nodes[node].inputs, *shared.get(node, ())))
+    return frozenset([*nodes, *below])
 
 
 def shares(
