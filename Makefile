@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup demo test check bench campaign-views campaign-sql campaign-tpch campaign-fuzz campaign-simulate campaign-differential campaign-kill campaign-writers campaign-asked campaign-watch campaign-graph campaign-cluster campaign-s3 pins clean prerequisites
 
 help: ## List the targets
-	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z-]+:[^#]*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":[^#]*## " } /^[a-z%-]+:[^#]*## / { sub("%", "NAME", $$1); printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: prerequisites $(FETCHED) ## Make the virtual environment and fetch what it needs (PYTHON=... chooses the Python)
 
@@ -35,8 +35,12 @@ check: setup ## Check style, types and import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-bench: setup ## Run the benchmarks (ARGS=... goes to them)
+bench: setup ## Run the benchmarks (ARGS=... names some of them)
 	@$(BIN)/python -m bench $(ARGS)
+
+# Variables of the command line reach the benchmark through the environment.
+bench-%: setup ## Run one benchmark, with its sizes: make bench-tpch SF=1 DELTA=0.1 REPEATS=3
+	@$(BIN)/python -m bench $*
 
 campaign-views: setup ## Compare many random views, refreshed many times, with recomputation (ARGS=...)
 	@$(BIN)/python -m tests.campaign.views $(ARGS)

@@ -16,20 +16,19 @@ import os
 import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
 from bench import results
+from bench.processors import Stopwatch
 from strandline.differential.compare import compare
 from strandline.differential.cost import ALGORITHMS, Algorithm
 from strandline.differential.snapshot import Snapshot, snapshot
@@ -147,16 +146,10 @@ def _note(
 @contextmanager
 def _timed(entry: dict[str, Any]) -> Iterator[None]:
     """Notes what is done within: time, and CPU of this process and its children."""
-    began, used = time.perf_counter(), _cpu()
-    yield
-    entry["seconds"].append(time.perf_counter() - began)
-    entry["cpu"].append(_cpu() - used)
-
-
-def _cpu() -> float:
-    own = psutil.Process()
-    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
-    return float(sum(spent.user + spent.system for spent in times))
+    with Stopwatch() as watch:
+        yield
+    entry["seconds"].append(watch.seconds)
+    entry["cpu"].append(watch.cpu)
 
 
 def _floor(engine: Engine, old: Snapshot, new: Snapshot) -> None:

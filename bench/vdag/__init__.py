@@ -20,10 +20,10 @@ from typing import Any
 from rich.console import Console
 
 from bench import results
+from bench.floor import floors
 from bench.vdag import contenders, data, report, tpc_d
 from bench.vdag.case import prepared, views_over
 from bench.vdag.contenders import DUAL, MIN_WORK, MIN_WORK_SINGLE, PINNED, REVERSE, parallel
-from bench.vdag.floor import floors
 from bench.vdag.measure import Contender, in_turns
 from bench.vdag.report import Floor, Found, Ratio
 from bench.vdag.workers import SETTINGS, Workers

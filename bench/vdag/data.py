@@ -20,7 +20,7 @@ from tests.campaign.tpch import tables
 def make_tables(folder: Path, scale: float) -> dict[str, tuple[str, ...]]:
     """Make the tables, each a Delta table below *folder* under its letter; their keys."""
     lake = folder / "lake"
-    tables.Tables(lake, scale, seed=1)
+    tables.make_tables(lake, scale)
     for letter, name in TABLES.items():
         (lake / name).rename(folder / letter)
     shutil.rmtree(lake)

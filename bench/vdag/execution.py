@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-import psutil
-
+from bench import processors
 from bench.vdag.case import Case, fingerprint
 from bench.vdag.workers import Workers
 from strandline.algebra.differentiate import group_by
@@ -191,22 +190,16 @@ def carried_out(
     comps_cpu = 0.0
     try:
         own.look(workers.engine)
-        began, used = time.perf_counter(), _cpu(workers.engine)
+        began, used = time.perf_counter(), processors.used()
         for stage in stages:
             steps = sorted(stage, key=lambda step: (-terms_of(step), str(step)))
-            before = _cpu(workers.engine)
+            before = processors.used()
             for step, each in zip(steps, workers.each(steps, own.carry_out), strict=True):
                 took[type(step)] += each
             if not any(isinstance(step, Inst) for step in steps):
-                comps_cpu += _cpu(workers.engine) - before
-        seconds, used = time.perf_counter() - began, _cpu(workers.engine) - used
+                comps_cpu += processors.used() - before
+        seconds, used = time.perf_counter() - began, processors.used() - used
         computing, installing = took[Comp] + took[PinnedComp], took[Inst]
         return Run(seconds, computing, installing, used, comps_cpu, sum(own.terms), own.wrong(workers.engine))
     finally:
         shutil.rmtree(folder)
-
-
-def _cpu(engine: Engine) -> float:
-    """The seconds of processors that this process and those of the engine have used."""
-    processes = [psutil.Process(), *(psutil.Process(int(found["pid"])) for found in engine.processes())]
-    return float(sum(sum(process.cpu_times()[:2]) for process in processes))

@@ -111,12 +111,9 @@ def _down(server: PostgresServer, chance: random.Random) -> None:
 
 def _sample(watched: WatchProcess, started: float, seen: Seen) -> None:
     try:
-        own = psutil.Process(watched.process.pid)
-        mine = own.memory_info().rss / 1e6
-        spark = sum(child.memory_info().rss for child in own.children(recursive=True)) / 1e6
+        seen.memory.append((time.monotonic() - started, *watched.memory()))
     except psutil.Error:
         return
-    seen.memory.append((time.monotonic() - started, mine, mine + spark))
 
 
 def _summary(seen: Seen) -> list[str]:

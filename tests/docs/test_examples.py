@@ -9,6 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from bench.__main__ import ALSO_CALLED, BENCHMARKS
 from strandline.cli.app import app
 from strandline.project.config import ProjectConfig
 from strandline.project.folder import source_config
@@ -28,6 +29,7 @@ def commands(block: Block) -> list[list[str]]:
 @pytest.mark.parametrize("block", CONSOLE, ids=str)
 def test_commands_are_understood(block: Block) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets += [f"bench-{name}" for name in (*BENCHMARKS, *ALSO_CALLED)]
     assert commands(block)
     for program, *arguments in commands(block):
         match program:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 Told = dict[str, Any]
@@ -69,6 +70,12 @@ class WatchProcess:
         port = next(event["metrics_port"] for event in self.told if event["event"] == "started")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
             return str(answer.read().decode())
+
+    def memory(self) -> tuple[float, float]:
+        """Its megabytes, without and with its children, Spark among them."""
+        own = psutil.Process(self.process.pid)
+        mine = own.memory_info().rss / 1e6
+        return mine, mine + sum(child.memory_info().rss for child in own.children(recursive=True)) / 1e6
 
     def end(self, number: int, seconds: float) -> int:
         """Send a signal, and wait for the end: the exit status."""

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ KEYS = {
 }
 """Also the tables there are."""
 
+FILE_BYTES = 16 << 20
+"""Of a file, about; a table of less has one."""
+
 
 def generator() -> str | None:
     """The program that makes the data, if it is installed."""
@@ -34,25 +39,44 @@ def generator() -> str | None:
     return next((found for folder in (*folders, None) if (found := shutil.which("tpchgen-cli", path=folder))), None)
 
 
+def make_tables(folder: Path, scale: float, properties: Mapping[str, str] | None = None) -> None:
+    """Make the eight tables below *folder*, each in files of consecutive keys, with table *properties* if any."""
+    program = generator()
+    assert program is not None, "tpchgen-cli is not installed"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="generated-") as files:
+        command = [program, "parquet", "--scale-factor", str(scale), "--output-dir", files]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for table in KEYS:
+            for rows in _file_by_file(Path(files) / f"{table}.parquet"):
+                given = {"delta.targetFileSize": str(FILE_BYTES), **(properties or {})}
+                write_deltalake(str(folder / table), rows, mode="append", configuration=given)
+            (Path(files) / f"{table}.parquet").unlink()
+
+
+def _file_by_file(file: Path) -> Iterator[pa.Table]:
+    """The rows of a file, so many at a time that they fill a file of the table."""
+    found = pq.ParquetFile(file)
+    most = max(1, round(0.8 * FILE_BYTES * found.metadata.num_rows / file.stat().st_size))
+    rows: list[pa.RecordBatch] = []
+    for batch in found.iter_batches(min(most, 65_536)):
+        if rows and sum(each.num_rows for each in rows) + batch.num_rows > most:
+            yield _with_plain_strings(pa.Table.from_batches(rows))
+            rows = []
+        rows.append(batch)
+    yield _with_plain_strings(pa.Table.from_batches(rows))
+
+
 class Tables:
     """The tables below *folder*, at a scale factor."""
 
     def __init__(self, folder: Path, scale: float, seed: int) -> None:
-        program = generator()
-        assert program is not None, "tpchgen-cli is not installed"
         self.folder = folder
         self.random = random.Random(seed)
-        self._first: dict[str, pa.Table] = {}
         self._offset = 0
         self._one_in = 500
-        files = folder.parent / "generated"
-        command = [program, "parquet", "--scale-factor", str(scale), "--output-dir", str(files)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for table in KEYS:
-            rows = _with_plain_strings(pq.read_table(files / f"{table}.parquet"))
-            self._first[table] = rows
-            write_deltalake(self._path(table), rows)
-        shutil.rmtree(files)
+        make_tables(folder, scale)
+        self._first = {table: self._table(table).to_pyarrow_table() for table in KEYS}
 
     def cycle(self, *, clustered: bool) -> None:
         """Insert, delete and update rows of every table; keys are one stretch each, or lie everywhere."""
