@@ -17,7 +17,21 @@ from strandline.algebra.checks import Checks
 from strandline.algebra.constraints import AppendOnly, Assumed, Constraint, Parts, simplified
 from strandline.algebra.differentiate import differentiate, relied_on
 from strandline.algebra.evaluate import evaluate
-from strandline.algebra.plan import At, Change, Exists, Filter, Join, Operand, OuterJoin, Plan, Scan, UnionAll
+from strandline.algebra.plan import (
+    At,
+    Change,
+    Exists,
+    Filter,
+    Join,
+    Operand,
+    OuterJoin,
+    Output,
+    Plan,
+    Project,
+    Scan,
+    UnionAll,
+    map_scans,
+)
 from strandline.algebra.scalar import Call, Col, Lit, equality
 from tests.algebra.referring import FIELDS, FOREIGN_KEYS, KEYS, NOT_NULL, Case, State, cases
 from tests.algebra.replay import computed, refreshed
@@ -219,7 +233,18 @@ def found(
         raise AssertionError(operand)
 
     checks = [c for each in constraints for c in Checks(FIELDS).after(each, delta.keys(), assumed)]
-    return {check.constraint for check in checks if evaluate(check.plan, rows)}
+    return {check.constraint for check in checks if evaluate(of_whole_rows(check.plan), rows)}
+
+
+def of_whole_rows(plan: Plan) -> Plan:
+    """*plan* over scans of all fields."""
+
+    def scan(found: Scan) -> Plan:
+        assert isinstance(found.operand, At | Change)
+        whole = Scan(found.operand, "", FIELDS[found.operand.relation])
+        return Project(whole, tuple(Output(column, Col(column.name)) for column in found.fields))
+
+    return map_scans(plan, scan)
 
 
 def test_what_changed_rows_refer_to_is_looked_for_as_well_as_what_new_ones_do() -> None:
@@ -241,7 +266,7 @@ def in_state(constraint: Constraint, state: State) -> bool:
         assert isinstance(operand, At)
         return state[operand.relation]
 
-    return any(evaluate(check.plan, rows) for check in Checks(FIELDS).whole(constraint, "current"))
+    return any(evaluate(of_whole_rows(c.plan), rows) for c in Checks(FIELDS).whole(constraint, "current"))
 
 
 @campaign(EXAMPLES // 3)

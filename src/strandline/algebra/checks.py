@@ -42,7 +42,7 @@ class Checks:
             case ForeignKey():
                 return (*self._referring(constraint, changed), *self._referred(constraint, changed, known))
             case NotNull(table, column) if table in changed:
-                added = counted(self._scan(Change(table)), (column,), ">")
+                added = counted(self._scan(Change(table), (column,)), (column,), ">")
                 return (Check(constraint, Filter(added, Call("is null", (Col("key 1"),))), "a new row has NULL"),)
             case NotNull() | AppendOnly():
                 return ()
@@ -51,14 +51,14 @@ class Checks:
         """That a constraint holds in a state, whatever was before."""
         match constraint:
             case ForeignKey(table, columns, references, key):
-                rows = counted(self._scan(At(table, state)), columns, ">")
-                checks = [self._unmatched(constraint, rows, self._scan(At(references, state)))]
+                rows = counted(self._scan(At(table, state), columns), columns, ">")
+                checks = [self._unmatched(constraint, rows, self._scan(At(references, state), key))]
                 if references not in self.keyed:
-                    several = _whole(counted(self._scan(At(references, state)), key, ">", 1))
+                    several = _whole(counted(self._scan(At(references, state), key), key, ">", 1))
                     checks.append(Check(constraint, several, f"several rows of {references} have the key"))
                 return tuple(checks)
             case NotNull(table, column):
-                values = counted(self._scan(At(table, state)), (column,), ">")
+                values = counted(self._scan(At(table, state), (column,)), (column,), ">")
                 return (Check(constraint, Filter(values, Call("is null", (Col("key 1"),))), "a row has NULL"),)
             case AppendOnly():
                 return ()
@@ -66,8 +66,8 @@ class Checks:
     def _referring(self, constraint: ForeignKey, changed: Collection[str]) -> tuple[Check, ...]:
         if constraint.table not in changed:
             return ()
-        added = counted(self._scan(Change(constraint.table)), constraint.columns, ">")
-        return (self._unmatched(constraint, added, self._scan(At(constraint.references, "post"))),)
+        added = counted(self._scan(Change(constraint.table), constraint.columns), constraint.columns, ">")
+        return (self._unmatched(constraint, added, self._scan(At(constraint.references, "post"), constraint.key)),)
 
     def _unmatched(self, constraint: ForeignKey, values: Plan, referred: Plan) -> Check:
         missing = _meeting(values, referred, constraint.key, negated=True)
@@ -77,21 +77,22 @@ class Checks:
         table, key = constraint.references, constraint.key
         if table not in changed:
             return ()
-        change, parts = self._scan(Change(table)), known.parts_of(table)
+        change, parts = self._scan(Change(table), key), known.parts_of(table)
         checks = []
         if parts.gone:
-            referring = self._scan(At(constraint.table, "post"))
+            referring = self._scan(At(constraint.table, "post"), constraint.columns)
             gone = _meeting(counted(change, key, "<"), referring, constraint.columns)
             checks.append(Check(constraint, gone, f"{constraint.table} still refers to what is gone from {table}"))
         if parts.new and table not in self.keyed:
             twice = _whole(counted(change, key, ">", 1))
             checks.append(Check(constraint, twice, f"several new rows of {table} have the key"))
-            there = _meeting(counted(change, key, ">"), self._scan(At(table, "pre")), key)
+            there = _meeting(counted(change, key, ">"), self._scan(At(table, "pre"), key), key)
             checks.append(Check(constraint, there, f"a new row of {table} has the key of a row that is there"))
         return tuple(checks)
 
-    def _scan(self, operand: At | Change) -> Scan:
-        return Scan(operand, "", self.fields[operand.relation])
+    def _scan(self, operand: At | Change, columns: Collection[str]) -> Scan:
+        """Of a table only the columns in question: so a check is the same whichever view it is made for."""
+        return Scan(operand, "", tuple(f for f in self.fields[operand.relation] if f.name in columns))
 
 
 def _whole(values: Plan) -> Plan:

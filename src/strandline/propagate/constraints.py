@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 from strandline.algebra.block import Block
@@ -136,7 +137,8 @@ class ConstraintChecks:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._declared = declared(context.catalog)
-        self._known: dict[str, Mapping[Check, list[str]]] = {}
+        self._known: dict[str, list[str]] = {}
+        self._asking = Lock()
 
     def filled(self, node: Node, pins: Mapping[str, Json]) -> Found:
         """What a version that is filled from inputs at *pins* can note."""
@@ -171,18 +173,18 @@ class ConstraintChecks:
         known = self._measured(node, relied, touched)
         checks = self._checks(node)
         tests = [check for c in relied for check in checks.after(c, touched.keys(), known)]
-        broken = self._judged(self._violations(node, tests, pins))
+        broken = self._judged(self._violations(tests, pins))
         return replace(known, constraints=tuple(c for c in relied if c not in broken)), broken
 
     def _whole(self, node: Node, pins: Pins, constraints: Iterable[Constraint]) -> Found:
         """Whether constraints hold in what a node is to show."""
         wanted = [c for c in dict.fromkeys(constraints) if not isinstance(c, AppendOnly)]
         tests = [check for c in wanted for check in self._checks(node).whole(c, "post")]
-        broken = self._judged(self._violations(node, tests, pins))
+        broken = self._judged(self._violations(tests, pins))
         verdicts = {str(c): BROKEN if c in broken else HOLDS for c in wanted}
         return Found(Assumed(), verdicts, "; ".join(broken.values()) or None)
 
-    def _judged(self, found: Mapping[Check, list[str]]) -> dict[Constraint, str]:
+    def _judged(self, found: Mapping[Check, Sequence[str]]) -> dict[Constraint, str]:
         """What was violated and can be done without, and why; anything else is an error."""
         set_aside: dict[Constraint, str] = {}
         for check, values in found.items():
@@ -203,24 +205,22 @@ class ConstraintChecks:
         nodes = self._context.vdag.nodes
         return Checks(fields, [name for name in node.inputs if name in nodes and nodes[name].copied])
 
-    def _violations(self, node: Node, checks: Sequence[Check], pins: Pins) -> Mapping[Check, list[str]]:
-        """The checks that give values, with the first few of them."""
-        if not checks:
-            return {}
-        texts = [self._text(number, check, pins) for number, check in enumerate(checks)]
-        sql = " UNION ALL ".join(texts)
-        if sql not in self._known:
-            found: dict[Check, list[str]] = {}
-            for number, value in self._context.engine.rows(sql):
-                found.setdefault(checks[int(number)], []).append(str(value))
-            self._known[sql] = found
-        return self._known[sql]
+    def _violations(self, checks: Sequence[Check], pins: Pins) -> Mapping[Check, Sequence[str]]:
+        """The checks that give values, with the first few of them; what another node asked is known."""
+        texts = {check: self._text(check, pins) for check in checks}
+        with self._asking:
+            unknown = [text for text in dict.fromkeys(texts.values()) if text not in self._known]
+            found: dict[str, list[str]] = {text: [] for text in unknown}
+            numbered = [f"SELECT {number} AS number, shown FROM ({text})" for number, text in enumerate(unknown)]
+            for number, value in self._context.engine.rows(" UNION ALL ".join(numbered)) if numbered else ():
+                found[unknown[int(number)]].append(str(value))
+            self._known.update(found)
+        return {check: self._known[text] for check, text in texts.items() if self._known[text]}
 
-    def _text(self, number: int, check: Check, pins: Pins) -> str:
+    def _text(self, check: Check, pins: Pins) -> str:
         rows = self._context.binding.sql(check.plan, pins)
         values = [f"coalesce(CAST({quoted(name)} AS STRING), 'NULL')" for name in names(check.plan.columns)]
-        shown = f"concat_ws(', ', {', '.join(values)})"
-        return f"SELECT * FROM (SELECT {number} AS number, {shown} AS shown FROM ({rows}) LIMIT {SHOWN})"
+        return f"SELECT concat_ws(', ', {', '.join(values)}) AS shown FROM ({rows}) LIMIT {SHOWN}"
 
     def _measured(self, node: Node, constraints: Sequence[Constraint], deltas: Mapping[str, Delta]) -> Assumed:
         """Which parts the changes of referred tables have."""
