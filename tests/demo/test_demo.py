@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,15 @@ def kept(tmp_path_factory: pytest.TempPathFactory, opened: Opened) -> Kept:
     console = Console(file=told, width=200)
     outcome = demo.run(console, lambda title: nullcontext(nobody), opened, folder=folder, sizes=SIZES, script=SHORTER)
     return Kept(folder, outcome, told.getvalue())
+
+
+def names(processes: list[psutil.Process]) -> set[str]:
+    """The names of those of *processes* that still run: a child may end between being listed and being asked."""
+    found = set()
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            found.add(process.name())
+    return found
 
 
 def servers_in(folder: Path) -> list[psutil.Process]:
@@ -174,7 +183,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as program:
         started: list[psutil.Process] = []
-        while program.poll() is None and "java" not in {process.name() for process in started}:
+        while program.poll() is None and "java" not in names(started):
             time.sleep(0.1)
             started = psutil.Process(program.pid).children(recursive=True)
         assert servers_in(tmp_path) != []
