@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, Method, delta_of
-from strandline.algebra.near import Ranges, near
+from strandline.algebra.evaluate import evaluate
+from strandline.algebra.near import Near, Ranges, RangesOf, limits_of, near, tables_read
 from strandline.algebra.plan import (
     At,
     Backing,
+    Bag,
     Change,
+    Exists,
     Filter,
     GroupBy,
     Join,
@@ -21,10 +25,11 @@ from strandline.algebra.plan import (
     Partial,
     Plan,
     Scan,
+    SemiJoin,
     Window,
     children,
 )
-from strandline.algebra.scalar import Call, Col, Lit, Scalar
+from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.schema import Column
 from tests.algebra.referring import FOREIGN_KEYS, Case, cases
 from tests.algebra.replay import computed, refreshed
@@ -67,13 +72,24 @@ def _columns(scalar: Scalar) -> list[str]:
     return [name for part in scalar.args for name in _columns(part)] if isinstance(scalar, Call) else []
 
 
-def near_lines(plan: Plan, nulls: bool = False) -> dict[str, str]:
-    """What is read only in part if the column ``o`` of the change of lines lies in two ranges."""
+def known_of_lines(nulls: bool = False) -> RangesOf:
+    """The column ``o`` of the change of lines lies in two ranges, and no more is known."""
 
     def ranges_of(scan: Scan, field: str) -> Ranges | None:
         return of_lines(nulls) if scan.operand == Change("lines") and field == "o" else None
 
-    return limited(near(plan, ranges_of))
+    return ranges_of
+
+
+def near_lines(plan: Plan, nulls: bool = False) -> dict[str, str]:
+    """What is read only in part."""
+    return limited(near(plan, known_of_lines(nulls)))
+
+
+def asked(plan: Plan) -> list[tuple[str, list[str]]]:
+    """The tables that a plan near the change of lines reads, with the columns that it asks for."""
+    found = tables_read(near(plan, known_of_lines()))
+    return sorted((str(scan.operand), sorted(limits)) for scan, limits in found)
 
 
 def delta(body: Plan, changed: list[str]) -> Plan:
@@ -129,6 +145,92 @@ def test_windows_are_computed_from_whole_partitions() -> None:
         windowed = Window(ORDERS.scan("o"), (Col(partition),), numbered)
         join = Join((LINES.scan("l"), windowed), (equal("l.o", "o.o"),))
         assert near_lines(delta(join, ["lines"])) == expected
+
+
+def test_tables_are_read_as_often_as_they_stand_in_a_delta() -> None:
+    assert asked(delta(CHAIN, ["lines"])) == [("customers@post", []), ("orders@post", ["o.o"])]
+    assert asked(delta(CHAIN, ["lines", "orders"])) == [
+        ("customers@post", []),
+        ("customers@post", []),
+        ("lines@pre", []),
+        ("orders@post", ["o.o"]),
+    ]
+
+
+def test_what_a_plan_asks_of_a_table_is_what_the_delta_lies_in() -> None:
+    ((scan, limits),) = (
+        found
+        for found in tables_read(near(delta(CHAIN, ["lines"]), known_of_lines()))
+        if found[0].operand == At("orders", "post")
+    )
+    assert scan.fields == ORDERS.fields
+    assert limits == {"o.o": RANGES}
+
+
+def test_a_table_is_asked_for_several_columns_at_once() -> None:
+    both = Join((LINES.scan("l"), ORDERS.scan("o")), (equal("l.o", "o.o"), equal("l.p", "o.c")))
+    near_both = near(delta(both, ["lines"]), lambda scan, _: RANGES if isinstance(scan.operand, Change) else None)
+    ((_, limits),) = tables_read(near_both)
+    assert limits == {"o.o": RANGES, "o.c": RANGES}
+
+
+def test_stored_rows_are_read_and_deltas_and_bags_are_not() -> None:
+    keys = (Output(Column("o", "bigint"), Col("l.o")),)
+    block = Block("v", LINES.scan("l"), keys, (Partial(Column("__count", "bigint", False), "count"),))
+    summed = delta_of(block, ["lines"], insert_only=False)
+    assert summed is not None
+    assert asked(summed.plan) == [(str(Backing("v")), ["o"])]
+    assert asked(Scan(Change("lines"), "l", LINES.fields)) == []
+    assert asked(Scan(Bag("lines"), "l", LINES.fields)) == []
+
+
+def test_a_condition_of_the_view_itself_is_not_taken_for_one_that_was_added() -> None:
+    own = Filter(ORDERS.scan("o"), RANGES.condition("o.o"))
+    assert list(tables_read(own)) == [(ORDERS.scan("o"), {})]
+    joined = delta(Join((LINES.scan("l"), own), (equal("l.p", "o.c"),)), ["lines"])
+    assert asked(joined) == [("orders@post", [])]
+
+
+def test_a_table_within_limits_is_a_table_like_others_below_its_conditions() -> None:
+    (within,) = [side for side in _sides(near(delta(CHAIN, ["lines"]), known_of_lines())) if isinstance(side, Filter)]
+    assert within.columns == ORDERS.scan("o").columns
+    assert isinstance(within.input, Near) and within.input.limits == (("o.o", RANGES),)
+    rows = SignedBag.of([(1, 0), (9, 0), (10, 0), (70, 0), (None, 0)])
+    assert evaluate(within, lambda _: rows) == SignedBag.of([(1, 0), (9, 0), (70, 0)])
+
+
+def _sides(plan: Plan) -> tuple[Plan, ...]:
+    """The inputs of the join in a plan."""
+    return plan.inputs if isinstance(plan, Join) else _sides(children(plan)[0])
+
+
+def test_what_a_table_is_asked_for_passes_on_to_what_it_is_matched_with() -> None:
+    """The rows of a semi join lie near its keys, and so does what has to exist beside them."""
+    exists = Exists(ORDERS.scan("o"), LINES.scan("l"), ((Col("o.o"), Col("l.o")),))
+    keys = Scan(Change("lines"), "", LINES.fields[:1])
+    assert asked(SemiJoin(exists, (Col("o.o"),), keys)) == [("lines@current", ["l.o"]), ("orders@current", ["o.o"])]
+    outside = Exists(SemiJoin(ORDERS.scan("o"), (Col("o.o"),), keys), LINES.scan("l"), ((Col("o.o"), Col("l.o")),))
+    assert asked(outside) == [("lines@current", ["l.o"]), ("orders@current", ["o.o"])]
+
+
+def test_a_delta_lies_where_what_it_is_computed_from_does() -> None:
+    found = limits_of(delta(CHAIN, ["lines"]), known_of_lines())
+    assert found == {"l.o": RANGES, "o.o": RANGES}
+    # A term with another delta may yield any row.
+    assert limits_of(delta(CHAIN, ["lines", "orders"]), known_of_lines()) == {}
+
+
+def test_null_is_in_a_delta_but_equals_nothing() -> None:
+    found = limits_of(delta(CHAIN, ["lines"]), known_of_lines(nulls=True))
+    assert found["o.o"] == of_lines(nulls=False)
+
+
+def test_the_ends_of_ranges_are_values_whatever_their_text_is() -> None:
+    day = Text(("DATE '2026-01-31'",), Lit("2026-01-31"))
+    assert RANGES.values == ((1, 9), (70, 70))
+    assert Ranges("date", ((day, day),)).values == (("2026-01-31", "2026-01-31"),)
+    assert Ranges("string", ((Lit("a"), Lit("é")),)).values == (("a", "é"),)
+    assert Ranges("date", ((Text(("current_date()",)), day),)).values == ((None, "2026-01-31"),)
 
 
 @campaign(EXAMPLES // 2)

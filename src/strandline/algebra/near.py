@@ -30,13 +30,18 @@ from strandline.algebra.plan import (
     SemiJoin,
     UnionAll,
     Window,
+    children,
     map_children,
 )
-from strandline.algebra.scalar import Call, Col, Scalar
+from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text, Value
 from strandline.algebra.schema import names
 
 MOST_RANGES = 32
 """More ranges than these say little, and are no condition any more."""
+
+
+Pairs = tuple[tuple[Value, Value], ...]
+"""The ends of ranges; a date is the text of one."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class Ranges:
     type: str
     pairs: tuple[tuple[Scalar, Scalar], ...]
     nulls: bool = False
+
+    @property
+    def values(self) -> Pairs:
+        """The ends themselves."""
+        return tuple((_value(low), _value(high)) for low, high in self.pairs)
 
     def condition(self, column: str) -> Scalar:
         """That the value of a column lies in one of the ranges, and is not NULL."""
@@ -58,8 +68,21 @@ class Ranges:
         return tests[0] if len(tests) == 1 else Call("or", tests)
 
 
+def _value(constant: Scalar) -> Value:
+    found = constant.meaning if isinstance(constant, Text) else constant
+    return found.value if isinstance(found, Lit) else None
+
+
 Limits = Mapping[str, Ranges]
 """By column."""
+
+
+@dataclass(frozen=True)
+class Near(Scan):
+    """A table below conditions that were added, and that change no result: columns lie within *limits*."""
+
+    limits: tuple[tuple[str, Ranges], ...] = ()
+
 
 RangesOf = Callable[[Scan, str], Ranges | None]
 """The ranges of a field of a scanned delta or bag, if they are known."""
@@ -77,7 +100,7 @@ def near(plan: Plan, ranges_of: RangesOf) -> Plan:
             pairs = zip(values, known, strict=True)
             return replace(found, input=_restricted(child, _without_nulls(pairs)))
         case Exists(left, right, keys):
-            ours = _known(left, ranges_of)
+            ours = limits_of(left, ranges_of)
             limits = {b: ours[a] for a, b in _columns(keys) if a in ours}
             return replace(found, right=_restricted(right, limits))
         case MergeSummary(old, summary, keys):
@@ -85,6 +108,14 @@ def near(plan: Plan, ranges_of: RangesOf) -> Plan:
             return replace(found, old=_restricted(old, _without_nulls(zip(map(Col, keys), known, strict=True))))
         case _:
             return found
+
+
+def tables_read(plan: Plan) -> Iterable[tuple[Scan, Limits]]:
+    """The tables that a plan reads, each as often as it does, with what it asks of each; a plan of :func:`near`."""
+    if isinstance(plan, Scan) and isinstance(plan.operand, At | Backing):
+        yield plan, dict(plan.limits) if isinstance(plan, Near) else {}
+    for child in children(plan):
+        yield from tables_read(child)
 
 
 def _without_nulls(pairs: Iterable[tuple[Scalar, Ranges | None]]) -> Limits:
@@ -98,13 +129,15 @@ def _without_nulls(pairs: Iterable[tuple[Scalar, Ranges | None]]) -> Limits:
 
 
 def _limits(plan: Plan, ranges_of: RangesOf, columns: Sequence[str]) -> Iterable[Ranges | None]:
-    known = _known(plan, ranges_of)
-    return (known.get(column) for column in columns)
+    found = limits_of(plan, ranges_of)
+    return (found.get(column) for column in columns)
 
 
-def _known(plan: Plan, ranges_of: RangesOf) -> Limits:
+def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
     """The columns of *plan* whose values are known to lie in ranges."""
     match plan:
+        case Near():
+            return {column: replace(ranges, nulls=False) for column, ranges in plan.limits}
         case Scan(operand=At() | Backing()):
             return {}
         case Scan():
@@ -112,23 +145,31 @@ def _known(plan: Plan, ranges_of: RangesOf) -> Limits:
             found = {column.name: ranges_of(plan, field.name) for column, field in pairs}
             return {name: ranges for name, ranges in found.items() if ranges is not None}
         case Project(child, outputs):
-            return _passed(_known(child, ranges_of), outputs)
+            return _passed(limits_of(child, ranges_of), outputs)
         case GroupBy(child, keys):
-            return _passed(_known(child, ranges_of), keys)
+            return _passed(limits_of(child, ranges_of), keys)
         case Join(inputs):
             return _spread(_of_all(inputs, ranges_of), plan)
         case UnionAll(inputs):
-            return _united(plan, [_known(child, ranges_of) for child in inputs])
-        case Filter(input=child) | SemiJoin(input=child) | Repeat(input=child) | Generate(input=child):
-            return _known(child, ranges_of)
+            return _united(plan, [limits_of(child, ranges_of) for child in inputs])
+        case SemiJoin(child, values, keys):
+            known = zip(values, _limits(keys, ranges_of, names(keys.columns)), strict=True)
+            by_keys = {column_of(value): ranges for value, ranges in known}
+            met = {c: r for c, r in by_keys.items() if c is not None and r is not None}
+            return {**met, **limits_of(child, ranges_of)}
+        case MergeSummary(_, summary, keys):
+            of_groups = limits_of(summary, ranges_of)
+            return {key: of_groups[key] for key in keys if key in of_groups}
+        case Filter(input=child) | Repeat(input=child) | Generate(input=child):
+            return limits_of(child, ranges_of)
         case Negate(input=child) | Net(input=child) | Exists(left=child) | Window(input=child):
-            return _known(child, ranges_of)
+            return limits_of(child, ranges_of)
         case _:
             return {}
 
 
 def _of_all(inputs: Iterable[Plan], ranges_of: RangesOf) -> dict[str, Ranges]:
-    return {name: ranges for child in inputs for name, ranges in _known(child, ranges_of).items()}
+    return {name: ranges for child in inputs for name, ranges in limits_of(child, ranges_of).items()}
 
 
 def _passed(below: Limits, outputs: Iterable[Output]) -> Limits:
@@ -185,11 +226,7 @@ def _restricted(plan: Plan, limits: Limits) -> Plan:
         return plan
     match plan:
         case Scan(operand=At() | Backing()):
-            types = {column.name: column.type for column in plan.columns}
-            for column, ranges in limits.items():
-                if alike_types(ranges.type, types[column]):
-                    plan = Filter(plan, ranges.condition(column))
-            return plan
+            return _table_within(plan, limits)
         case Project(child, outputs):
             return replace(plan, input=_restricted(child, _reversed(limits, outputs)))
         case GroupBy(child, keys) if keys:
@@ -203,13 +240,24 @@ def _restricted(plan: Plan, limits: Limits) -> Plan:
             return replace(plan, input=_restricted(child, limits))
         case Negate(input=child) | Net(input=child):
             return replace(plan, input=_restricted(child, limits))
-        case Exists(left=child):
-            return replace(plan, left=_restricted(child, limits))
+        case Exists(left, right, keys):
+            theirs = {b: limits[a] for a, b in _columns(keys) if a in limits}
+            return replace(plan, left=_restricted(left, limits), right=_restricted(right, theirs))
         case Window(child, partition):
             whole = {column_of(value) for value in partition}
             return replace(plan, input=_restricted(child, {c: r for c, r in limits.items() if c in whole}))
         case _:
             return plan
+
+
+def _table_within(scan: Scan, limits: Limits) -> Plan:
+    types = {column.name: column.type for column in scan.columns}
+    known = scan.limits if isinstance(scan, Near) else ()
+    added = [(c, r) for c, r in limits.items() if alike_types(r.type, types[c]) and (c, r) not in known]
+    plan: Plan = Near(scan.operand, scan.alias, scan.fields, scan.key, (*known, *added)) if added else scan
+    for column, ranges in added:
+        plan = Filter(plan, ranges.condition(column))
+    return plan
 
 
 def _reversed(limits: Limits, outputs: Iterable[Output]) -> Limits:

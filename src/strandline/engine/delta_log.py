@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from strandline.algebra.schema import Schema
 from strandline.engine.places import filesystem, on_disk
-from strandline.engine.statistics import Files
+from strandline.engine.statistics import Files, TableSize
 from strandline.engine.types import columns_of
 from strandline.stopwatch import spending
 
@@ -51,17 +51,10 @@ class Commit:
     files_removed: int
     metrics: Mapping[str, int]
     """What the writer counted, as it names it; times are in milliseconds."""
+    data_files: frozenset[str]
+    """Files that hold what it changed: those that it added, and those that it took out."""
     old_files: tuple[str, ...]
     """Files that only readers of earlier versions and of the change feed still need."""
-
-
-@dataclass(frozen=True)
-class TableSize:
-    """How much a version of a table holds; rows are None where the writer kept no statistics."""
-
-    rows: int | None
-    bytes: int
-    files: int
 
 
 class DeltaLog:
@@ -106,16 +99,10 @@ class DeltaLog:
 
     def size(self, version: int | None = None) -> TableSize:
         """Rows, bytes and files at *version*, or now, by the statistics in the log."""
-        adds = self._table(version).get_add_actions(flatten=True)
-        sizes = adds.column("size_bytes").to_pylist()
-        rows: int | None = None
-        if "num_records" in adds.schema.names:
-            counts = adds.column("num_records").to_pylist()
-            rows = None if any(count is None for count in counts) else sum(counts)
-        return TableSize(rows if sizes else 0, sum(sizes), len(sizes))
+        return self.files(version).size
 
-    def files(self, version: int) -> Files:
-        """The files at *version*, with the ranges of values in them."""
+    def files(self, version: int | None = None) -> Files:
+        """The files at *version*, or now, with the ranges of values in them."""
         table = self._table(version)
         with spending("log"):
             return Files(table.get_add_actions(flatten=True))
@@ -210,6 +197,7 @@ def _commit(version: int, text: str) -> Commit:
         len(adds),
         len(removes),
         _metrics(info),
+        frozenset(unquote(action["path"]) for action in (*adds, *removes)),
         tuple(replaced),
     )
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from strandline.engine import files, places
+from strandline.engine.statistics import Ends, Files
 from strandline.stopwatch import spending
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ MOST_FILES = 500
 """A version with more files is left to Spark, which reads their statistics too."""
 
 _APART = re.compile(r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+) /\* without files of version (\d+) \*/")
-_PINNED = re.compile(r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+)(?! /\* without)\b")
+_PINNED = re.compile(
+    r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+)(?! /\* without)\b(?: /\* near (\{(?:[^*]|\*(?!/))*\}) \*/)?"
+)
 _STORED = re.compile(r"parquet\.`((?:[^`]|``)+)`")
 _FEED = re.compile(r"table_changes_by_path\('([^'\\]+)', (\d+), (\d+)\)")
 _PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "checkpointProtection"})
@@ -67,7 +69,7 @@ class DifferingReads:
     def _name(self, found: re.Match[str], read: Callable[..., DataFrame | None]) -> str:
         text = found[0]
         if text not in self._names:
-            frame = read(found[1].replace("``", "`"), *(int(number) for number in found.groups()[1:]))
+            frame = read(found[1].replace("``", "`"), *found.groups()[1:])
             name = None
             if frame is not None:
                 name = f"strandline_pinned_{next(_NUMBERS)}"
@@ -79,8 +81,9 @@ class DifferingReads:
         """What is recognised in a text, and how it is read."""
         return [(_APART, self._version_apart)]
 
-    def _version_apart(self, path: str, version: int, other: int) -> DataFrame | None:
-        """A version without the files of *other*."""
+    def _version_apart(self, path: str, one: str, another: str) -> DataFrame | None:
+        """A version without the files of *another*."""
+        version, other = int(one), int(another)
         pair = (path, min(version, other), max(version, other))
         if pair not in self._apart:
             self._apart[pair] = _told_apart(*pair, self._options)
@@ -100,8 +103,8 @@ class PinnedReads(DifferingReads):
     def _forms(self) -> list[tuple[re.Pattern[str], Callable[..., DataFrame | None]]]:
         return [*super()._forms(), (_PINNED, self._version), (_STORED, self._files), (_FEED, self._feed)]
 
-    def _version(self, path: str, version: int) -> DataFrame | None:
-        found = plain_files(path, version, self._options)
+    def _version(self, path: str, version: str, near: str | None) -> DataFrame | None:
+        found = plain_files(path, int(version), self._options, json.loads(near) if near else {})
         if found is None or len(found[0]) > MOST_FILES:
             return None
         return self._read(*found)
@@ -115,12 +118,12 @@ class PinnedReads(DifferingReads):
             return None
         return self._session.read.schema(from_arrow_schema(found)).parquet(path)
 
-    def _feed(self, path: str, first: int, last: int) -> DataFrame | None:
+    def _feed(self, path: str, first: str, last: str) -> DataFrame | None:
         try:
             table = DeltaTable(path, storage_options=self._options)
             if not _plain(table):
                 return None
-            rows = pa.table(table.load_cdf(starting_version=first, ending_version=last).read_all())
+            rows = pa.table(table.load_cdf(starting_version=int(first), ending_version=int(last)).read_all())
         except (DeltaError, OSError):
             return None
         return self._session.createDataFrame(_usual(rows)) if rows.num_rows else None
@@ -154,8 +157,13 @@ def _told_apart(
     return ([f for f in a[0] if f not in common], a[1]), ([f for f in b[0] if f not in common], b[1])
 
 
-def plain_files(path: str, version: int, options: Mapping[str, str] | None) -> tuple[list[str], str] | None:
-    """The files of a version and its schema as JSON; None if there is more to its rows than these files hold."""
+def plain_files(
+    path: str, version: int, options: Mapping[str, str] | None, limits: Mapping[str, Sequence[Ends]] | None = None
+) -> tuple[list[str], str] | None:
+    """The files of a version, those that may lie within *limits*, and its schema as JSON.
+
+    None if there is more to its rows than these files hold.
+    """
     with spending("log"):
         try:
             table = DeltaTable(path, version=version, storage_options=dict(options or {}) or None)
@@ -163,10 +171,10 @@ def plain_files(path: str, version: int, options: Mapping[str, str] | None) -> t
             return None
         if not _plain(table):
             return None
-        adds = [str(file) for file in table.get_add_actions(flatten=True).column("path").to_pylist()]
-    if any("://" in file or file.startswith("/") for file in adds):
+        found = Files(table.get_add_actions(flatten=True)).paths_within(limits or {})
+    if any("://" in file or file.startswith("/") for file in found):
         return None
-    return [f"{path.rstrip('/')}/{unquote(file)}" for file in adds], table.schema().to_json()
+    return [f"{path.rstrip('/')}/{file}" for file in found], table.schema().to_json()
 
 
 def _usual(table: pa.Table) -> pa.Table:

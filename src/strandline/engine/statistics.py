@@ -1,10 +1,29 @@
-"""The files of a version of a Delta table, and which of them may hold given keys, by the statistics in its log."""
+"""The files of a version of a Delta table, and which of them may hold given values, by the statistics in its log."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
+from urllib.parse import unquote
+
+Ends = tuple[Any, Any]
+"""The least and the greatest value of a column."""
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """How much a version of a table holds; rows are None where the writer kept no statistics."""
+
+    rows: int | None
+    bytes: int
+    files: int
+
+
+LEAST_SHARE = 0.05
+"""Of a file, that much is read at least: parts of files are skipped whole."""
 
 
 class Files:
@@ -12,10 +31,17 @@ class Files:
 
     def __init__(self, adds: Any) -> None:
         self._adds = adds
-        sizes = adds.column("size_bytes").to_pylist()
-        self.count = len(sizes)
-        self.bytes = sum(sizes)
-        self._ranges: dict[str, list[tuple[Any, Any]] | None] = {}
+        self._sizes: list[int] = adds.column("size_bytes").to_pylist()
+        counted = "num_records" in adds.schema.names
+        self._rows: list[int | None] = adds.column("num_records").to_pylist() if counted else [None] * len(self._sizes)
+        self.count = len(self._sizes)
+        self.bytes = sum(self._sizes)
+        self._ranges: dict[str, list[Ends] | None] = {}
+
+    @property
+    def size(self) -> TableSize:
+        """All of them."""
+        return self._sized(range(self.count))
 
     def holding(self, column: str, keys: Sequence[Any]) -> frozenset[int] | None:
         """The files, by their places, whose range of *column* has one of the sorted *keys* in it.
@@ -30,11 +56,81 @@ class Files:
         except TypeError:  # keys of another type than the statistics
             return None
 
-    def _of(self, column: str) -> list[tuple[Any, Any]] | None:
+    def within(self, limits: Mapping[str, Collection[Ends]]) -> TableSize:
+        """What is left of them if each column that *limits* names has to lie between one of its pairs of ends.
+
+        A date is given as its text. A file of which the log does not tell the range of a column may hold any value.
+        Numbers are taken to be spread evenly in a file: of its rows and bytes only a share is counted, as readers skip
+        parts of files as well.
+        """
+        left = self._left(limits)
+        shares = [min((self._share(place, c, pairs) for c, pairs in limits.items()), default=1.0) for place in left]
+        rows = [(self._rows[place], share) for place, share in zip(left, shares, strict=True)]
+        counted = [count * share for count, share in rows if count is not None]
+        size = sum(self._sizes[place] * share for place, share in zip(left, shares, strict=True))
+        return TableSize(int(sum(counted)) if len(counted) == len(rows) else None, int(size), len(left))
+
+    def _share(self, place: int, column: str, pairs: Collection[Ends]) -> float:
+        ranges = self._of(column)
+        ends: Ends = (None, None) if ranges is None else ranges[place]
+        if not all(isinstance(value, int) for value in (*ends, *(end for pair in pairs for end in pair))):
+            return 1.0
+        low, high = ends
+        inside: int = sum(max(0, min(high, last) - max(low, first) + 1) for first, last in pairs)
+        share: float = inside / (high - low + 1)
+        return min(max(share, LEAST_SHARE), 1.0)
+
+    def paths_within(self, limits: Mapping[str, Collection[Ends]]) -> list[str]:
+        """The same, by where they are."""
+        paths = self.paths
+        return [paths[place] for place in self._left(limits)]
+
+    def _left(self, limits: Mapping[str, Collection[Ends]]) -> list[int]:
+        left = list(range(self.count))
+        for column, pairs in limits.items():
+            ranges = self._of(column)
+            if ranges is not None:
+                left = [place for place in left if _overlaps(ranges[place], pairs)]
+        return left
+
+    def spans(self, column: str, paths: Collection[str]) -> tuple[list[Ends], bool] | None:
+        """The ranges of *column* in the files of these *paths*, and whether a NULL is among its values.
+
+        None if the log does not tell of one of them.
+        """
+        ranges = self._of(column)
+        there = [place for place, path in enumerate(self.paths) if path in paths]
+        if ranges is None:
+            return None if there else ([], False)
+        nulls = f"null_count.{column}"
+        counts = self._adds.column(nulls).to_pylist() if nulls in self._adds.schema.names else [None] * self.count
+        known = [place for place in there if ranges[place][0] is not None and ranges[place][1] is not None]
+        empty = [place for place in there if counts[place] is not None and counts[place] == self._rows[place]]
+        if set(known) | set(empty) != set(there):
+            return None
+        return [ranges[place] for place in known], any(counts[place] != 0 for place in there)
+
+    @property
+    def paths(self) -> list[str]:
+        """Where they are, from the table's folder on."""
+        return [unquote(path) for path in self._adds.column("path").to_pylist()]
+
+    def _sized(self, places: Iterable[int]) -> TableSize:
+        chosen = list(places)
+        rows = [self._rows[place] for place in chosen]
+        known = [count for count in rows if count is not None]
+        return TableSize(
+            sum(known) if len(known) == len(rows) else None, sum(self._sizes[place] for place in chosen), len(chosen)
+        )
+
+    def _of(self, column: str) -> list[Ends] | None:
         if column not in self._ranges:
             named = (f"min.{column}", f"max.{column}")
             known = all(name in self._adds.schema.names for name in named)
-            ends = [self._adds.column(name).to_pylist() for name in named] if known else []
+            try:
+                ends = [self._adds.column(name).to_pylist() for name in named] if known else []
+            except (ValueError, OverflowError):  # dates that Python has none of
+                known = False
             self._ranges[column] = list(zip(*ends, strict=True)) if known else None
         return self._ranges[column]
 
@@ -43,3 +139,17 @@ def _between(keys: Sequence[Any], low: Any, high: Any) -> bool:
     if low is None or high is None:
         return True
     return bisect_left(keys, low) < bisect_right(keys, high)
+
+
+def _overlaps(ends: Ends, pairs: Collection[Ends]) -> bool:
+    low, high = map(_comparable, ends)
+    if low is None or high is None:
+        return True
+    try:
+        return any(low <= last and first <= high for first, last in pairs)
+    except TypeError:  # values of another type than the statistics
+        return True
+
+
+def _comparable(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value

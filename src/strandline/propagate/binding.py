@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from strandline.algebra.constraints import origins
-from strandline.algebra.near import Ranges, near
+from strandline.algebra.near import Near, Pairs, Ranges, near
 from strandline.algebra.plan import At, Backing, Bag, Change, Net, Plan, Scan
 from strandline.algebra.schema import Column, Schema, names
 from strandline.catalog import Json
@@ -59,10 +58,8 @@ class Binding:
                 return pins.bags[name], column
             case Change(relation):
                 node, path = self._vdag.nodes.get(relation), pins.deltas[relation].path
-                if node is None or node.copied:
-                    return path, replace(column, name=self.stored_names(relation, (column,))[0])
-                passed = origins(node.reading(Scan(At(relation), "", node.stored)))
-                return (path, replace(column, name=passed[field].field)) if field in passed else None
+                stored = field if node is None else node.stored_column(field)
+                return None if stored is None else (path, replace(column, name=stored))
             case _:
                 return None
 
@@ -71,14 +68,27 @@ class Binding:
         match scan.operand:
             case At(relation, state):
                 pinned = pins.pre if state == "pre" else pins.post
-                return self.at(relation, pinned[relation], scan.fields)
+                return tables.near(self.at(relation, pinned[relation], scan.fields), self._limits(scan))
             case Change(relation):
                 return self._change(relation, pins.deltas[relation], scan.fields)
             case Backing():
                 assert pins.baseline is not None
-                return tables.select(pins.node.path, pins.baseline, scan.fields)
+                return tables.near(tables.select(pins.node.path, pins.baseline, scan.fields), self._limits(scan))
             case Bag(name):
                 return f"SELECT {quoted_list(names(scan.fields))} FROM parquet.{quoted(pins.bags[name])}"
+
+    def _limits(self, scan: Scan) -> dict[str, Pairs]:
+        """Within what the stored columns of a table lie that is asked for."""
+        if not isinstance(scan, Near):
+            return {}
+        fields = {column.name: field.name for column, field in zip(scan.columns, scan.fields, strict=True)}
+        node = self._vdag.nodes.get(scan.operand.relation) if isinstance(scan.operand, At) else None
+        found = {}
+        for column, ranges in scan.limits:
+            stored = fields[column] if node is None else node.stored_column(fields[column])
+            if stored is not None:
+                found[stored] = ranges.values
+        return found
 
     def at(self, relation: str, pinned: Json, columns: Schema | None) -> str:
         """The rows of a leaf or node at a position or version: *columns*, or all."""

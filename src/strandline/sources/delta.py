@@ -13,6 +13,7 @@ from strandline.algebra.schema import Schema
 from strandline.engine import places, tables
 from strandline.engine.delta_log import Commit, DeltaLog, NoSuchTable
 from strandline.engine.session import Engine
+from strandline.engine.statistics import Files
 from strandline.errors import SourceError
 from strandline.reasons import Reason
 from strandline.sources.protocol import Answer, Peek, Position, Size, SourceTransaction, TableInfo
@@ -86,6 +87,7 @@ class DeltaSource:
             insert_only=all(commit.only_inserts for commit in changing),
             rows=None if any(count is None for count in rows) else sum(count or 0 for count in rows),
             bytes=sum(commit.bytes_added for commit in changing),
+            files=frozenset().union(*(commit.data_files for commit in changing)),
         )
 
     def changes(self, table: str, after: Position, upto: Position, columns: Schema) -> str:
@@ -101,6 +103,9 @@ class DeltaSource:
         if columns is None:
             return f"SELECT * FROM {tables.table(self.location(table), _version(at))}"
         return tables.select(self.location(table), _version(at), columns)
+
+    def files(self, table: str, at: Position) -> Files:
+        return self._log(table).files(_version(at))
 
     def size(self, table: str, at: Position) -> Size:
         size = self._log(table).size(_version(at))

@@ -15,6 +15,7 @@ from typing import Literal, Protocol, runtime_checkable
 from strandline.algebra.plan import Plan
 from strandline.algebra.schema import Schema
 from strandline.catalog import Json
+from strandline.engine.statistics import Files
 from strandline.reasons import Reason
 
 Position = Json
@@ -59,6 +60,8 @@ class Peek:
     rows: int | None = None
     bytes: int = 0
     gap: Reason | None = None
+    files: frozenset[str] = frozenset()
+    """The files that hold what changed, before or after, if the table is one in files."""
 
     @property
     def changes_data(self) -> bool:
@@ -115,6 +118,14 @@ class Source(Protocol):
 
     def acknowledge(self, table: str, position: Position) -> None:
         """Everything up to *position* is durable here: the source may forget it."""
+
+
+@runtime_checkable
+class InFiles(Protocol):
+    """A source whose tables lie in files with statistics."""
+
+    def files(self, table: str, at: Position) -> Files:
+        """The files of a table at a position."""
 
 
 @runtime_checkable

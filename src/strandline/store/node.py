@@ -8,6 +8,7 @@ from typing import Any
 
 from strandline.algebra.block import Block
 from strandline.algebra.codec import from_json
+from strandline.algebra.constraints import origins
 from strandline.algebra.plan import At, Backing, Output, Plan, Project, Scan, scans
 from strandline.algebra.scalar import Col
 from strandline.algebra.schema import Schema, names
@@ -165,6 +166,13 @@ class Node:
     def select(self, version: int) -> str:
         """The visible rows at a version."""
         return render(self.reading(self.backing(version)), lambda scan: tables.select(self.path, version, scan.fields))
+
+    def stored_column(self, name: str) -> str | None:
+        """The stored column that a visible one is; None if it is computed."""
+        if self.copied:
+            return next(s.name for column, s in zip(self.visible, self.stored, strict=True) if column.name == name)
+        found = origins(self.reading(Scan(At(self.name), "", self.stored))).get(name)
+        return None if found is None else found.field
 
     def reading(self, stored: Plan) -> Plan:
         """The visible rows, from stored ones."""

@@ -6,7 +6,7 @@ where the gaps are widest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.algebra.near import Ranges
-from strandline.algebra.scalar import Text
+from strandline.algebra.scalar import Lit, Text
 from strandline.algebra.schema import Column
 from strandline.engine.files import read_column
 from strandline.sql.names import quoted
@@ -36,8 +36,25 @@ def stored_ranges(path: str, column: Column, options: Mapping[str, str] | None =
     if values is None or values.null_count == len(values):
         return None
     pairs = _ends(values) if column.type == "string" or len(values) > CUT_ROWS else _cut(values)
-    literals = tuple((Text((constant(low, column),)), Text((constant(high, column),))) for low, high in pairs)
-    return Ranges(column.type, literals, values.null_count > 0)
+    return _ranges(column, pairs, nulls=values.null_count > 0)
+
+
+def ranges_between(column: Column, ends: Iterable[tuple[Any, Any]], *, nulls: bool) -> Ranges | None:
+    """The ranges of a column whose values lie between pairs of *ends*; None if its type has no literals.
+
+    Pairs that overlap become one. If there are many, the ends of all are told.
+    """
+    if column.type not in BOUNDED:
+        return None
+    merged: list[tuple[Any, Any]] = []
+    for low, high in sorted(ends):
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    if len(merged) > MOST:
+        merged = [(merged[0][0], merged[-1][1])]
+    return _ranges(column, [(str(low), str(high)) for low, high in merged], nulls=nulls) if merged else None
 
 
 def bounds(stored: str, column: Column, target: str, options: Mapping[str, str] | None = None) -> str:
@@ -50,6 +67,16 @@ def bounds(stored: str, column: Column, target: str, options: Mapping[str, str] 
         return ""
     place = f"{target}.{quoted(column.name)}"
     return f" AND ({scalar_sql(found.condition(column.name), {column.name: place})})"
+
+
+def _ranges(column: Column, pairs: Iterable[tuple[str, str]], *, nulls: bool) -> Ranges:
+    literals = tuple((_literal(low, column), _literal(high, column)) for low, high in pairs)
+    return Ranges(column.type, literals, nulls)
+
+
+def _literal(value: str, column: Column) -> Text:
+    meant = Lit(value if column.type in ("string", "date") else int(value))
+    return Text((constant(value, column),), meant)
 
 
 def _ends(values: pa.ChunkedArray) -> list[tuple[str, str]]:
