@@ -29,7 +29,7 @@ from strandline.sql.references import replaced
 from strandline.sql.relations import Relation
 from strandline.sql.render import SIGN, render
 from strandline.store.deltas import Delta
-from strandline.store.install import TINY_ROWS
+from strandline.store.install import is_tiny
 from strandline.store.matching import same
 from strandline.store.node import Node
 from strandline.store.tables import fill
@@ -108,7 +108,8 @@ def views_over(
         log = DeltaLog(str(folder / name))
         known[name] = Relation(name, log.schema(), key)
         nodes[name] = _node(folder, known[name], None, "")
-        if (log.size().rows or 0) > TINY_ROWS:
+        size = log.size()
+        if not is_tiny(size.rows, size.bytes):
             _mark_deleted_rows(engine, nodes[name])
     for name, text in queries.items():
         block = _compiled(engine, name, text, known)

@@ -13,7 +13,7 @@ from strandline.algebra.representation import counted
 from strandline.algebra.scalar import Col
 from strandline.algebra.schema import Column
 from strandline.catalog import Json, ViewRecord
-from strandline.cost.charges import Work
+from strandline.cost.charges import Extent, Work
 from strandline.cost.model import FIXED, LinearCosts
 from strandline.propagate.methods import aggregate_method, expected_install
 from strandline.store.node import Node
@@ -21,8 +21,8 @@ from strandline.store.node import Node
 SCAN = Scan(At("r"), "r", (Column("a", "bigint"),))
 PLAIN = Block("v", SCAN)
 GROUPED = Block("v", SCAN, partials=(Partial(Column(COUNT, "bigint", False), "count"),))
-LARGE = Work(delta_rows=1_000, terms=1, input_rows=5_000_000, table_rows=1_000_000, partials=3)
-SMALL = Work(delta_rows=1_000, terms=1, input_rows=5_000_000, table_rows=7, partials=3, install="overwrite")
+LARGE = Work(delta_rows=1_000, terms=1, inputs=Extent(5_000_000), table=Extent(1_000_000, 100 << 20), partials=3)
+SMALL = Work(delta_rows=1_000, terms=1, inputs=Extent(5_000_000), table=Extent(7), partials=3, install="overwrite")
 
 
 def node(asked: str = "auto") -> Node:
@@ -71,9 +71,12 @@ def test_a_declared_summary_delta_gives_way_to_a_view_above() -> None:
 
 def test_insertions_are_appended_unless_they_may_meet_rows_or_make_rows_go() -> None:
     without = Block("v", Exists(SCAN, Scan(At("s"), "s", SCAN.fields), ((Col("r.a"), Col("s.a")),), negated=True))
-    assert expected_install(PLAIN, 10**6, insert_only=True) == "append"
-    assert expected_install(PLAIN, 10**6, insert_only=False) == "merge"
-    assert expected_install(PLAIN, 10, insert_only=False) == "overwrite"
-    assert expected_install(without, 10**6, insert_only=True) == "merge"
-    assert expected_install(counted(PLAIN), 10**6, insert_only=True) == "merge"
-    assert expected_install(GROUPED, 10**6, insert_only=True) == "merge"
+    assert expected_install(PLAIN, LARGE.table, insert_only=True) == "append"
+    assert expected_install(PLAIN, LARGE.table, insert_only=False) == "merge"
+    assert expected_install(PLAIN, Extent(10), insert_only=False) == "overwrite"
+    narrow = Extent(10**6, 8 << 20)
+    assert expected_install(PLAIN, narrow, insert_only=False) == "overwrite"
+    assert expected_install(PLAIN, Extent(10**6 + 1, 8 << 20), insert_only=False) == "merge"
+    assert expected_install(without, LARGE.table, insert_only=True) == "merge"
+    assert expected_install(counted(PLAIN), LARGE.table, insert_only=True) == "merge"
+    assert expected_install(GROUPED, LARGE.table, insert_only=True) == "merge"

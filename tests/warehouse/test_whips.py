@@ -122,6 +122,7 @@ def test_a_large_table_of_groups_absorbs_its_summary_delta(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installing, "TINY_ROWS", 0)
+    monkeypatch.setattr(installing, "TINY_BYTES", 0)
     create(wh, "by_parts", BY_PARTS)
     source.commit("v1", TABLE_7_3, TABLE_7_4)
     plan = wh.plan()
@@ -148,6 +149,7 @@ def test_methods_and_representations_agree_through_random_rounds(
     warehouse: Warehouse, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installing, "TINY_ROWS", 20)
+    monkeypatch.setattr(installing, "TINY_BYTES", 0)
     grouped = "SELECT l.product, count(*) AS n, sum(l.qty * l.price) AS r, avg(o.weight) AS w FROM lake.lines l "
     grouped += "JOIN shop.orders o ON o.o_id = l.o_id GROUP BY l.product"
     methods = ("explicit", "summary", "affected")
@@ -193,6 +195,7 @@ def test_views_above_counted_rows_see_all_copies(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installing, "TINY_ROWS", 0)
+    monkeypatch.setattr(installing, "TINY_BYTES", 0)
     create(wh, "parts", "SELECT partID, qty FROM s.v1 WHERE qty < 9", representation="count")
     create(wh, "more", "SELECT partID FROM parts WHERE partID <> 'b'", representation="count")
     create(wh, "sums", "SELECT partID, sum(qty) AS qty, count(*) AS n FROM parts GROUP BY partID")
@@ -282,7 +285,8 @@ JOINED = "SELECT v.orderID, v.partID, o.region FROM s.v1 v JOIN s.orders o ON o.
 def test_changes_that_fail_a_selection_are_dropped_before_the_join(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strandline.propagate.planner.SMALL_BYTES", 0)
+    for module in ("planner", "step_maker"):
+        monkeypatch.setattr(f"strandline.propagate.{module}.SMALL_BYTES", 0)
     create(wh, "dear", JOINED)
     source.commit("v1", [(2, "z", 1, 10), (2, "y", 1, 20)])
     ran: list[str] = []
@@ -330,6 +334,7 @@ def test_updates_of_a_keyed_view_are_made_in_place(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, tiny: int
 ) -> None:
     monkeypatch.setattr(installing, "TINY_ROWS", tiny)
+    monkeypatch.setattr(installing, "TINY_BYTES", 0)
     monkeypatch.setattr(installing, "FEW_KEYS", 0)
     create(wh, "noted", "SELECT id, upper(note) AS note FROM s.orders WHERE region = 'r1'")
     source.commit("orders", [(1, "r1", "late"), (2, "r1", "moved"), (5, "r0", "gone")],

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from strandline.algebra.block import Block, Method
 from strandline.algebra.differentiate import monotone
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Install, Work
+from strandline.cost.charges import Extent, Install, Work
 from strandline.cost.model import CostModel
-from strandline.store import install
+from strandline.store.install import is_tiny
 from strandline.store.node import Node
 
 MARGIN = 0.8
@@ -29,11 +29,11 @@ class Choice:
     cost: float
 
 
-def expected_install(block: Block, table_rows: int, *, insert_only: bool) -> Install:
+def expected_install(block: Block, table: Extent, *, insert_only: bool) -> Install:
     """How a delta will be installed, as far as can be told before it is computed."""
     if insert_only and not block.grouped and monotone(block.body):
         return "append"
-    return "overwrite" if table_rows <= install.TINY_ROWS else "merge"
+    return "overwrite" if is_tiny(table.rows, table.bytes) else "merge"
 
 
 def aggregate_method(node: Node, work: Work, cost: CostModel, above: Sequence[str]) -> Choice:

@@ -17,6 +17,7 @@ from strandline.algebra.schema import Column, names
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
+from strandline.engine.statistics import TableSize
 from strandline.errors import StoreError
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
@@ -30,6 +31,9 @@ Method = Literal["none", "append", "overwrite", "delete+append", "merge"]
 
 TINY_ROWS = 100_000
 """Up to here a table is overwritten: cheaper than finding the rows to change."""
+
+TINY_BYTES = 8 << 20
+"""So is one of ten times as many rows, if they take no more than this."""
 
 FEW_KEYS = 500
 """Up to here keys are deleted by a list of literals, which lets Delta skip files."""
@@ -45,15 +49,22 @@ class Installed:
     deleted: int
 
 
-def method_for(node: Node, delta: Delta, table_rows: int | None) -> Method:
-    """How *delta* is to be installed into a table of *table_rows* rows."""
+def is_tiny(rows: int | None, bytes: int | None = None) -> bool:
+    """Whether a table of so many rows and bytes, as far as that is known, is overwritten rather than changed."""
+    if rows is None:
+        return False
+    return rows <= TINY_ROWS or (rows <= 10 * TINY_ROWS and bytes is not None and bytes <= TINY_BYTES)
+
+
+def method_for(node: Node, delta: Delta, table_rows: int | None, table_bytes: int | None = None) -> Method:
+    """How *delta* is to be installed into a table of so many rows and bytes."""
     if delta.rows == 0:
         return "none"
     if delta.form == "summary":
         return "merge"
     if delta.deleted == 0 and delta.form == "explicit":
         return "append"
-    if table_rows is not None and table_rows <= TINY_ROWS:
+    if is_tiny(table_rows, table_bytes):
         return "overwrite"
     if delta.form == "explicit" and _literal_key(node) is not None and delta.deleted <= FEW_KEYS:
         return "delete+append"
@@ -64,7 +75,8 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
     """Bring the node's table from version *baseline* to the next by *delta*."""
     log = DeltaLog(node.path, engine.storage_options)
     appended = delta.form == "explicit" and not delta.deleted
-    method = method_for(node, delta, None if appended else log.size(baseline).rows)
+    size = TableSize(None, 0, 0) if appended else log.size(baseline)
+    method = method_for(node, delta, size.rows, size.bytes)
     if method in ("delete+append", "merge"):
         _mark_deleted_rows(engine, node, log)
     head = log.version()

@@ -8,14 +8,15 @@ from strandline.engine.delta_log import DeltaLog, NoSuchTable
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.sql.names import quoted, quoted_list
-from strandline.store.install import committed, last_commit
+from strandline.store.install import committed, is_tiny, last_commit
+from strandline.store.matching import BOUNDED
 from strandline.store.node import Node
 
 
 def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -> int:
     """Make the rows of *sql* the contents of the node's table, which is made if it is not there; its new version."""
     log = DeltaLog(node.path, engine.storage_options)
-    rows = f"SELECT {quoted_list(names(node.stored))} FROM ({sql}){_layout(node)}"
+    rows = _laid_out(engine, node, sql, log)
     properties = retention(keep_states) | node.properties
     if not log.exists():
         if engine.capabilities.engine == "spark" or engine.small:
@@ -27,11 +28,33 @@ def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -
     return committed(log, node, head, 1)
 
 
-def _layout(node: Node) -> str:
-    """Rows are laid out by write order, as CLUSTER BY says, so that Delta can skip files."""
+def _laid_out(engine: Engine, node: Node, sql: str, log: DeltaLog) -> str:
+    """The rows of *sql* in the order in which they are written, so that Delta can skip files.
+
+    That is as CLUSTER BY says. Else, in a table so large that changes are merged into it, rows that are found by a key
+    lie in ranges of it: changed keys are often close together.
+    """
     stored = {name.lower(): name for name in names(node.stored)}
     wanted = [stored[name.lower()] for name in node.cluster_by if name.lower() in stored]
-    return f" SORT BY {quoted_list(wanted)}" if wanted else ""
+    columns = quoted_list(names(node.stored))
+    if wanted:
+        return f"SELECT {columns} FROM ({sql}) SORT BY {quoted_list(wanted)}"
+    key = _ordered_key(node)
+    if key is None or engine.capabilities.engine != "spark" or _overwritten(log):
+        return f"SELECT {columns} FROM ({sql})"
+    return f"SELECT /*+ REPARTITION_BY_RANGE({key}) */ {columns} FROM ({sql}) SORT BY {key}"
+
+
+def _ordered_key(node: Node) -> str | None:
+    """The first column of a node's key, if files can be skipped by it."""
+    types = {column.name: column.type for column in node.stored}
+    return quoted(node.key[0]) if node.key and types[node.key[0]] in BOUNDED else None
+
+
+def _overwritten(log: DeltaLog) -> bool:
+    """Whether a table is known to be so small that every change writes it anew."""
+    size = log.size() if log.exists() else None
+    return size is not None and is_tiny(size.rows, size.bytes)
 
 
 def retention(keep_states: str) -> dict[str, str]:
