@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -42,6 +43,7 @@ from strandline.propagate.explain import plan_sql
 from strandline.propagate.exported import ExportedViews
 from strandline.propagate.groups import whole_groups
 from strandline.propagate.leaves import Advanced, advance, looked_at
+from strandline.propagate.look_ahead import Taken, take_in
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.planner import Planner
 from strandline.propagate.profile import Profile, profile_of
@@ -327,8 +329,9 @@ class Warehouse:
         followed = any(record.kind in ("copy", "base") for record in self._catalog.views.all())
         waiting = followed or self._declared.unread() or self._catalog.refreshes.unfinished() is not None
         if not plans and not pending and not waiting:
-            plan = self._planner().plan(self._moving(names), self._named(names) if full else ())
-            if plan.empty and not any(node.blocked for node in plan.nodes):
+            planner, moving = self._planner(), self._moving(names)
+            plan = None if planner.to_take_in(moving) else planner.plan(moving, self._named(names) if full else ())
+            if plan is not None and plan.empty and not any(node.blocked for node in plan.nodes):
                 return self._nothing_done(plan)
         with self._changing("refresh", wait, watcher, restart=restart) as (lease, resumed):
             advanced = Advanced()
@@ -353,7 +356,8 @@ class Warehouse:
                 anew = with_blocks(self._vdag(), named) if full else []
                 replace_lost_tables(self._catalog, self._engine, self._vdag(), anew)
                 advanced = self._advance(wanted, anew, lease, watcher)
-                plan = self._planner(advanced).plan(wanted, anew)
+                planner = self._planner(advanced)
+                plan = planner.plan(wanted, anew, self._taken_in(planner, wanted, watcher))
             done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
             return _told(done, advanced)
 
@@ -723,6 +727,14 @@ class Warehouse:
             newest, views = self._catalog.states.newest(), self.views()
             if self._engine.started or (newest, views) != before:
                 self._exported.follow(newest, views)
+
+    def _taken_in(self, planner: Planner, names: Sequence[str], watcher: Watcher) -> Taken | None:
+        """The changes that the plan is to be made with; None if it is made without."""
+        steps = planner.to_take_in(names)
+        if not steps:
+            return None
+        self._note_processes()
+        return take_in(self._context(), uuid.uuid4().hex, steps, watcher)
 
     def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: Finished | None) -> RefreshReport:
         self._note_processes()

@@ -175,30 +175,48 @@ class _Run:
             self._tell("done", step, time.monotonic() - began)
             return
         self._context.catalog.refreshes.step_started(step.id, self._lease)
+        if step.taken is not None:
+            self._done_before(step, step.taken)
+            return
         thread = Thread(target=self._carry_out, args=(step, resumed), name=f"strandline-{step.id}", daemon=True)
         self._threads[step.id] = thread
         thread.start()
 
+    def _done_before(self, step: Step, taken: Any) -> None:
+        """Write down how a step ended that was carried out before the plan was made."""
+        try:
+            self._work.follow(step)
+        except Exception as error:
+            self._failing(step, error, taken["seconds"])
+            return
+        self._recorder.note("ended", step)
+        self._record(step, dict(taken), taken["seconds"], None)
+
     def _end(self, outcome: _Outcome) -> None:
         """Write down how a step ended."""
-        step, refreshes = outcome.step, self._context.catalog.refreshes
+        step = outcome.step
         self._threads.pop(step.id).join()
         self._recorder.note("ended", step)
         if isinstance(outcome.error, Exception):
-            told = told_of(self._context, outcome.error)
-            refreshes.step_failed(step.id, told, self._lease)
-            self._fail(step, told)
-            self._ended.add(step.id)
-            self._tell("failed", step, outcome.seconds, told)
+            self._failing(step, outcome.error, outcome.seconds)
             return
         if outcome.error is not None:
             raise outcome.error
-        result = {**outcome.result, "seconds": outcome.seconds}
-        refreshes.step_done(step.id, result, outcome.seconds, self._lease, outcome.version)
+        self._record(step, {**outcome.result, "seconds": outcome.seconds}, outcome.seconds, outcome.version)
+
+    def _failing(self, step: Step, error: Exception, seconds: float) -> None:
+        told = told_of(self._context, error)
+        self._context.catalog.refreshes.step_failed(step.id, told, self._lease)
+        self._fail(step, told)
+        self._ended.add(step.id)
+        self._tell("failed", step, seconds, told)
+
+    def _record(self, step: Step, result: dict[str, Any], seconds: float, version: NewVersion | None) -> None:
+        self._context.catalog.refreshes.step_done(step.id, result, seconds, self._lease, version)
         self._take_up(step, result)
         self._recorder.note("recorded", step)
         self._ended.add(step.id)
-        self._tell("done", step, outcome.seconds, f"+{result.get('inserted', 0)} -{result.get('deleted', 0)} rows")
+        self._tell("done", step, seconds, f"+{result.get('inserted', 0)} -{result.get('deleted', 0)} rows")
 
     def _stop(self) -> None:
         """End what is under way; the catalog goes on to say that it runs, so that it is taken up again later."""
@@ -231,9 +249,7 @@ class _Run:
         for pause in (*BACK_OFF, None):
             again = resumed or bool(failures)
             try:
-                with self._context.engine.step(
-                    step.subject, step.kind, small=step.small, partitions=step.partitions
-                ) as metrics:
+                with self._context.engine.step(step.subject, step.kind, **step.run_as) as metrics:
                     result, version = self._work.carry_out(step, resumed=again)
                 with spending("metrics"):
                     profile = self._recorder.of_step(step, metrics, result, stopwatch)

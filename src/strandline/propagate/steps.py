@@ -133,22 +133,27 @@ class Steps:
         assert isinstance(source, CopiedSource)
         return source
 
+    def follow(self, step: Step) -> None:
+        """Note the transactions that an ingested delta covers."""
+        source_name, table = step.subject.split(".", 1)
+        source = self._context.sources[source_name]
+        log_transactions(self._context.catalog, source, table, step.after, step.upto, self._lease)
+
     def _ingest(self, step: Step, path: str) -> dict[str, Any]:
         source_name, table = step.subject.split(".", 1)
         source = self._context.sources[source_name]
         columns = tuple({c.name: c for node in self._readers(step) for c in node.uses(step.subject)}.values())
         changes = source.changes(table, step.after, step.upto, columns)
         delta = ingest(self._context.engine, step.subject, changes, columns, path)
-        log_transactions(self._context.catalog, source, table, step.after, step.upto, self._lease)
+        self.follow(step)
         return _noted(delta)
 
     def _readers(self, ingested: Step) -> list[Node]:
-        """The nodes that take in an ingested delta."""
+        """The nodes that take in an ingested delta, or look at it."""
         return [
             self._context.vdag.nodes[plan.name]
             for plan in self._plan.nodes
-            if plan.strategy in ("incremental", "affected")
-            and ingested.subject in plan.changed
+            if ingested.subject in (plan.changed if plan.strategy in ("incremental", "affected") else plan.checked)
             and key_of(plan.pinned[ingested.subject]) == key_of(ingested.after)
         ]
 
@@ -207,18 +212,20 @@ class Steps:
         """The delta of a join, for all nodes that hold it."""
         shared = next(each for each in self._plan.shared if each.name == step.subject)
         readers = [self._plan.node(name) for name in shared.readers]
-        node, deltas = passing_node(shared.name, shared.join.plan), self._seen_since(shared)
+        node, seen_since = passing_node(shared.name, shared.join.plan), self._seen_since(shared)
+        binding, engine = self._context.binding, self._context.engine
+        deltas = in_own_columns(node, seen_since, binding, f"{path}-own", engine)
         seen = {**shared.pinned, CONSTRAINTS: found_by([reader.pinned for reader in readers])}
         bound = Pins(node, None, seen, self._shown_of(node.inputs, readers[0].positions), deltas, {})
-        assumed = self._constraints.shared(node, bound, deltas)
+        assumed = self._constraints.shared(node, replace(bound, deltas=seen_since), seen_since)
         assert node.block is not None
         touched = [name for name, delta in deltas.items() if delta.rows]
         delta = delta_of(node.block, touched, insert_only=False, assumed=assumed, order=shared.order)
-        rows_in = {"rows_in": sum(delta.rows for delta in deltas.values())}
+        rows_in = {"rows_in": sum(delta.rows for delta in seen_since.values())}
         if delta is None:
             return {**_noted(Delta("", 0, 0)), **rows_in}
-        sql = self._context.binding.sql(delta.plan, bound, signed=True)
-        return {**_noted(write_delta(self._context.engine, sql, delta.plan.columns, path)), **rows_in}
+        sql = binding.sql(delta.plan, bound, signed=True)
+        return {**_noted(write_delta(engine, sql, delta.plan.columns, path)), **rows_in}
 
     def _seen_since(self, plan: NodePlan | SharedDelta) -> dict[str, Delta]:
         """The deltas of what changed since it was seen."""
@@ -283,7 +290,7 @@ class Steps:
         version = committed_version(engine, node, plan.baseline, step.id) if resumed else None
         under = Found()
         if version is None:
-            under = self._constraints.filled(node, self._post(node))
+            under = self._checked(node, plan)
             if plan.baseline is None:
                 make_ready(engine, node, None, step.id)
             version = fill(
@@ -297,6 +304,15 @@ class Steps:
             if name not in self._context.vdag.nodes:
                 self._log_leaf(name, plan)
         return result, self._new_version(node, plan, version)
+
+    def _checked(self, node: Node, plan: NodePlan) -> Found:
+        """What constraints hold in what a recomputed node is to show: by the changes, if they are there."""
+        there = {name: self._deltas.get((name, key_of(plan.pinned[name]))) for name in plan.checked}
+        deltas = {name: delta for name, delta in there.items() if delta is not None}
+        if not deltas or len(deltas) < len(there):
+            return self._constraints.filled(node, self._post(node))
+        pins = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {})
+        return self._constraints.changed(node, pins, deltas)
 
     def _log_leaf(self, name: str, plan: NodePlan) -> None:
         """A recomputed node has seen its leaves up to their positions, without an ingest step."""

@@ -40,6 +40,16 @@ def in_columns(delta: Delta, columns: Sequence[str], path: str, options: Mapping
     return Delta(path, inserted, left.num_rows - inserted)
 
 
+def rows_left(delta: Delta, columns: Sequence[str], options: Mapping[str, str] | None = None) -> int:
+    """How many rows *delta* has in *columns*, or all that it has where that is not looked at."""
+    if not (delta.inserted and delta.deleted) or delta.rows > MOST_ROWS:
+        return delta.rows
+    schema = files.columns(delta.path, options)
+    if schema is None or not _narrower(schema, columns):
+        return delta.rows
+    return int(_netted(files.read_rows(delta.path, options, [*columns, SIGN]), columns).num_rows)
+
+
 def by_key(delta: Delta, key: Sequence[str], options: Mapping[str, str] | None = None) -> tuple[bool, bool, bool]:
     """Whether a delta has keys with more rows than before, with fewer, and with as many."""
     rows = files.read_rows(delta.path, options, [*key, SIGN])
