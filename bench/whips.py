@@ -88,6 +88,7 @@ def _large() -> Iterator[None]:
     with (
         mock.patch.object(installing, "TINY_ROWS", 0),
         mock.patch("strandline.propagate.planner.SMALL_BYTES", 0),
+        mock.patch("strandline.propagate.step_maker.SMALL_BYTES", 0),
     ):
         yield
 

@@ -19,6 +19,10 @@ Constant = Literal[
     "commit",
     "merge",
     "compiling",
+    "ceremony",
+    "file",
+    "byte_read",
+    "byte_shuffled",
     "row_scanned",
     "row_processed",
     "row_written",
@@ -28,22 +32,44 @@ Constant = Literal[
 
 Amounts = Mapping[Constant, float]
 
-COMPILED_ROWS = 0.4
+COMPILED_ROWS = 0.3
 """What a row costs in compiled code, as a share of what it costs interpreted."""
 
 _BY_MODE: tuple[Constant, ...] = ("row_scanned", "row_processed", "row_copied", "row_aggregated")
 
 
 @dataclass(frozen=True)
+class Extent:
+    """So much of tables is read: rows, bytes of the columns in question, and files."""
+
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(self.rows + other.rows, self.bytes + other.bytes, self.files + other.files)
+
+
+NOTHING = Extent()
+
+
+@dataclass(frozen=True)
 class Work:
-    """What a refresh of one view would touch, in rows; estimates."""
+    """What a refresh of one view would touch; estimates."""
 
     delta_rows: int
     terms: int
-    input_rows: int
-    table_rows: int
-    looked_up_rows: int = 0
-    """Rows of relations that the terms read beside the delta, each as often as it stands in one."""
+    inputs: Extent
+    """All that the view is computed from."""
+    table: Extent
+    looked_up: Extent = NOTHING
+    """What the terms read beside the delta, after files were skipped: a table as often as it stands in one."""
+    matched: Extent | None = None
+    """The part of the table in which rows of its delta are looked for, after files were skipped; None is all."""
+    regrouped: Extent | None = None
+    """What computing its groups anew would read instead, after files were skipped; None is all inputs as well."""
+    shuffled_bytes: int = 0
+    """What recomputing has to move for its joins and groups."""
     recomputes_groups: bool = False
     partials: int = 0
     """Partial aggregates that the view stores; none if it does not group."""
@@ -51,9 +77,16 @@ class Work:
     """What becomes of the table: rows are appended, all is written anew, or rows are found and changed."""
 
     @property
+    def read(self) -> Extent:
+        """What is read of inputs to compute the delta."""
+        if not self.recomputes_groups:
+            return self.looked_up
+        return self.looked_up + self.inputs if self.regrouped is None else self.regrouped
+
+    @property
     def touched(self) -> int:
         """Rows of the table that change: of groups no more than there are, or come."""
-        return min(self.delta_rows, max(self.table_rows, 1)) if self.partials else self.delta_rows
+        return min(self.delta_rows, max(self.table.rows, 1)) if self.partials else self.delta_rows
 
 
 @dataclass(frozen=True)
@@ -75,25 +108,24 @@ def computed(work: Work) -> Charges:
 
     The groups of an aggregate are looked up in the table, or computed anew from the rows of their inputs.
     """
-    found = _looked_up(work)
+    found = _by_terms(work, work.read)
     touched = work.touched
     if work.recomputes_groups:
-        found["row_scanned"] += work.input_rows
-    if work.recomputes_groups and work.partials:
-        share = touched / max(work.table_rows, touched, 1)
-        found["row_processed"] += share * work.input_rows
-        found["row_aggregated"] += share * work.input_rows * work.partials
+        if work.partials:
+            share = min(touched / max(work.table.rows, touched, 1) * work.inputs.rows, work.read.rows)
+            found["row_processed"] += share
+            found["row_aggregated"] += share * work.partials
     elif work.partials:
         found["row_aggregated"] += work.delta_rows * 2 * work.partials
     if work.partials:
-        found["row_scanned"] += work.table_rows
+        _read(found, _matched(work))
     found["row_written"] += 2 * touched
     return Charges(dict(found), max(work.terms, 1))
 
 
 def summed(work: Work) -> Charges:
     """The same for a summary delta: a group is written once, and the table is not read."""
-    found = _looked_up(work)
+    found = _by_terms(work, work.looked_up)
     found["row_aggregated"] += work.delta_rows * 2 * work.partials
     found["row_written"] += work.touched
     return Charges(dict(found), max(work.terms, 1))
@@ -105,14 +137,17 @@ def installed(work: Work) -> Charges:
         case "append":
             return Charges({"commit": 1, "row_written": work.touched})
         case "overwrite":
-            return Charges({"job": 1, "commit": 1, "row_written": work.table_rows + work.touched})
+            return Charges({"job": 1, "commit": 1, "row_written": work.table.rows + work.touched})
         case "merge":
             return merged(work)
 
 
 def merged(work: Work) -> Charges:
-    """All rows of the table are read for those to change, which are marked and written anew."""
-    return Charges({"merge": 1, "row_scanned": work.table_rows, "row_written": 2 * work.touched}, 3)
+    """The rows to change are looked for among those near them, marked, and written anew."""
+    found: defaultdict[Constant, float] = defaultdict(float)
+    found["merge"], found["row_written"] = 1, 2 * work.touched
+    _read(found, _matched(work))
+    return Charges(dict(found), 3)
 
 
 def recomputed(work: Work) -> Charges:
@@ -121,24 +156,55 @@ def recomputed(work: Work) -> Charges:
         {
             "job": 1,
             "commit": 1,
-            "row_processed": work.input_rows,
-            "row_aggregated": work.input_rows * work.partials,
-            "row_written": work.table_rows,
+            "file": work.inputs.files,
+            "byte_read": work.inputs.bytes,
+            "byte_shuffled": work.shuffled_bytes,
+            "row_processed": work.inputs.rows,
+            "row_aggregated": work.inputs.rows * work.partials,
+            "row_written": work.table.rows,
         }
     )
 
 
-def compared(table_rows: int, delta_rows: int) -> Charges:
+def compared(table: Extent, delta_rows: int) -> Charges:
     """Two versions of a table are held against each other, and what differs is written."""
-    return Charges({"job": 1, "row_processed": 2 * table_rows, "row_written": delta_rows})
+    return Charges(
+        {
+            "job": 1,
+            "file": 2 * table.files,
+            "byte_read": 2 * table.bytes,
+            "row_processed": 2 * table.rows,
+            "row_written": delta_rows,
+        }
+    )
 
 
-def ingested(delta_rows: int, rewritten_rows: int = 0) -> Charges:
+def ingested(delta_rows: int, rewritten: Extent = NOTHING) -> Charges:
     """The delta of a leaf is read and stored; where files were rewritten, their rows are compared for it."""
-    return Charges({"job": 1, "row_processed": delta_rows + 2 * rewritten_rows, "row_written": delta_rows})
+    return Charges(
+        {
+            "job": 1,
+            "file": 2 * rewritten.files,
+            "byte_read": 2 * rewritten.bytes,
+            "row_processed": delta_rows + 2 * rewritten.rows,
+            "row_written": delta_rows,
+        }
+    )
 
 
-def _looked_up(work: Work) -> defaultdict[Constant, float]:
+def _by_terms(work: Work, read: Extent) -> defaultdict[Constant, float]:
     found: defaultdict[Constant, float] = defaultdict(float)
-    found["term"], found["row_processed"], found["row_scanned"] = work.terms, work.delta_rows, work.looked_up_rows
+    found["term"], found["row_processed"] = work.terms, work.delta_rows
+    _read(found, read)
     return found
+
+
+def _matched(work: Work) -> Extent:
+    return work.table if work.matched is None else work.matched
+
+
+def _read(found: defaultdict[Constant, float], extent: Extent) -> None:
+    """*extent* is scanned for what is looked up in it."""
+    found["row_scanned"] += extent.rows
+    found["byte_read"] += extent.bytes
+    found["file"] += extent.files

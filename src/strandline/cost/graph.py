@@ -17,7 +17,7 @@ from typing import Literal
 
 from strandline.cost import charges
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Install, Work
+from strandline.cost.charges import Extent, Install, Work
 from strandline.cost.model import CostModel, handicapped
 
 FEW = 8
@@ -35,7 +35,7 @@ class Candidate:
     name: str
     reads: tuple[str, ...]
     leaf_rows: int
-    table_rows: int
+    table: Extent
     way: Literal["either", "changes", "full"]
     work: Work | None = None
     by_changes: Callable[[CostModel, Work], float] = lambda cost, work: cost.incremental(work)
@@ -68,11 +68,12 @@ def weigh(candidates: Sequence[Candidate], prices: Prices) -> Weighed:
 def delta_rows(candidate: Candidate, incoming: int, *, recomputed: bool) -> int:
     """How many rows the delta of a node has for those above it: twice the table is all that there can be."""
     if recomputed and (not candidate.exact or candidate.way == "full"):
-        return candidate.table_rows
-    return min(incoming, 2 * max(candidate.table_rows, 1))
+        return candidate.table.rows
+    return min(incoming, 2 * max(candidate.table.rows, 1))
 
 
 Chosen = frozenset[str]
+NONE: Chosen = frozenset()
 
 
 def _settled(nodes: Sequence[Candidate], prices: Prices) -> Weighed:
@@ -100,7 +101,10 @@ class _Part:
     def weighed(self) -> Weighed:
         alone = self._each_alone()
         free = [name for name in self._free if self._conceivable(name)]
-        best = min(_all(free), key=self.total) if len(free) <= FEW else self._improved(free, alone & frozenset(free))
+        if len(free) <= FEW:
+            best = min(_all(free), key=self.total)
+        else:
+            best = min((self._improved(free, start) for start in (alone & frozenset(free), NONE)), key=self.total)
         return Weighed(best, self.total(best), alone, self.total(alone))
 
     def total(self, chosen: Chosen) -> float:
@@ -171,13 +175,13 @@ class _Part:
         """What a node itself costs; one whose way is settled costs the same whatever is chosen for others."""
         key = (one.name, incoming, compared, anew)
         if key not in self._known:
-            work = one.work or Work(incoming, 1, 0, one.table_rows)
+            work = one.work or Work(incoming, 1, Extent(), one.table)
             work = replace(work, delta_rows=incoming, install=one.after_comparing if compared else work.install)
-            self._known[key] = handicapped(work, self._cost.full(work)) if anew else one.by_changes(self._cost, work)
+            self._known[key] = handicapped(self._cost.full(work)) if anew else one.by_changes(self._cost, work)
         return 0.0 if anew and one.way == "full" else self._known[key]
 
     def _comparing(self, one: Candidate, rows: int) -> float:
-        return self._cost.step(charges.compared(one.table_rows, rows))
+        return self._cost.step(charges.compared(one.table, rows))
 
     def _is_recomputed(self, one: Candidate, chosen: Chosen) -> bool:
         return one.way == "full" or one.name in chosen

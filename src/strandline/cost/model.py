@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from strandline.cost import charges
-from strandline.cost.charges import Amounts, Charges, Install, Work
+from strandline.cost.charges import Amounts, Charges, Extent, Install, Work
 
 Mode = Literal["interpreted", "compiled"]
 
@@ -52,17 +52,23 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True)
 class LinearCosts:
-    """Constants per job, per term, per commit, per MERGE and per row."""
+    """Constants per job, per term, per commit, per MERGE, per file, per byte and per row."""
 
     job: float = 0.15
     term: float = 0.15
     commit: float = 0.15
     merge: float = 1.5
     """However little it changes: looking up its bounds, finding the files to change, and writing are jobs each."""
-    compiling: float = 2.0
-    """More for a statement that is compiled, and reads and writes its tables through Spark."""
-    row_scanned: float = 0.4e-6
-    row_processed: float = 1e-6
+    compiling: float = 0.3
+    """More for a statement that is compiled."""
+    ceremony: float = 1.0
+    """More for a statement whose tables are read and written through Spark."""
+    file: float = 0.002
+    """More for a file that is opened."""
+    byte_read: float = 2e-9
+    byte_shuffled: float = 10e-9
+    row_scanned: float = 0.25e-6
+    row_processed: float = 0.9e-6
     row_written: float = 3e-6
     row_copied: float = 0.1e-6
     row_aggregated: float = 0.1e-6
@@ -107,26 +113,26 @@ class LinearCosts:
         """A thousandth of the rows changes; there are a tenth as many groups, which are looked up and merged."""
         groups = max(rows // 10, 1)
         install: Install = "overwrite" if groups <= 100_000 else "merge"
-        return self.incremental(Work(rows // 1_000, 1, rows, groups, partials=2, install=install))
+        return self.incremental(Work(rows // 1_000, 1, Extent(rows), Extent(groups), partials=2, install=install))
 
     def groups_in_place(self, rows: int, readings: int) -> float:
         """Wherever they are read, all rows are scanned before and after, for the groups in question."""
         return readings * 2 * self.step(Charges({"job": 1, "row_scanned": rows}))
 
 
-MARGIN = 0.8
+MARGIN = 0.9
 """Recomputing must be that much cheaper: the estimates are rough."""
 
-LEAST_SAVING = 0.5
+LEAST_SAVING = 0.1
 """And it must save so much."""
 
 LITTLE_ROWS = 100_000
-"""Over no more input rows than these changes are applied: either way is nearly all fixed costs."""
+"""Over sources of no more rows than these changes are applied: either way is nearly all fixed costs."""
 
 
-def handicapped(work: Work, full: float) -> float:
+def handicapped(full: float) -> float:
     """What recomputing, at a cost of *full*, is weighed as against applying changes: it must be clearly cheaper."""
-    return max(full / MARGIN, full + LEAST_SAVING) if work.input_rows > LITTLE_ROWS else float("inf")
+    return max(full / MARGIN, full + LEAST_SAVING)
 
 
 FIXED = LinearCosts()

@@ -287,9 +287,12 @@ class Engine:
                 self.worker.conf.unset(name)
 
     @contextlib.contextmanager
-    def step(self, view: str, step: str, *, small: bool, partitions: int | None = None) -> Iterator[Metrics]:
-        """Within, jobs are tagged with view and step; with little to do they run interpreted and without ceremony.
+    def step(
+        self, view: str, step: str, *, small: bool, compiled: bool | None = None, partitions: int | None = None
+    ) -> Iterator[Metrics]:
+        """Within, jobs are tagged with view and step; a *small* one reads and writes its tables without ceremony.
 
+        A small step runs interpreted unless it is to be *compiled*, any other is compiled.
         *partitions* is into how many parts rows are shuffled, if the settings of the warehouse do not say.
         What is yielded is filled in at the end.
 
@@ -299,7 +302,7 @@ class Engine:
         tag = f"strandline/{view}/{step}".replace(",", "_")
         worker = self.worker  # it must be there before anything can be set
         with spending("spark"):
-            self._prepare(small=small, partitions=partitions)
+            self._prepare(compiled=not small if compiled is None else compiled, partitions=partitions)
         worker.addTag(tag)
         worker.addTag(_TAG)
         counted = mark(worker)
@@ -325,7 +328,7 @@ class Engine:
             unmark(worker, counted)
             self._marks.discard(counted or "")
 
-    def _prepare(self, *, small: bool, partitions: int | None) -> None:
+    def _prepare(self, *, compiled: bool, partitions: int | None) -> None:
         """Set what a step needs in its session."""
         # Spark describes each plan in words before it runs it, whether somebody looks or not.
         self._set("spark.sql.ui.explainMode", "simple")
@@ -335,9 +338,9 @@ class Engine:
         self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         self._set("spark.sql.constraintPropagation.enabled", "false")
         self._set(OLD_VERSIONS, "false")
-        for name, compiled in _COMPILED.items():
-            self._set(name, _INTERPRETED[name] if small else self._settings.get(name, compiled))
-        if partitions is not None and not small and _PARTITIONS not in self._settings:
+        for name, usual in _COMPILED.items():
+            self._set(name, self._settings.get(name, usual) if compiled else _INTERPRETED[name])
+        if partitions is not None and compiled and _PARTITIONS not in self._settings:
             self._set(_PARTITIONS, str(partitions))
 
     def interrupt(self) -> None:

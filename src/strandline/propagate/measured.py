@@ -26,7 +26,7 @@ def measured(step: Step, metrics: Metrics, *, resumed: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "predicted": step.predicted,
         "charges": dict(step.charges),
-        "mode": "interpreted" if step.small else "compiled",
+        "mode": step.mode,
         "measured": counted,
     }
     return found | ({"cold": True} if metrics.first else {}) | ({"resumed": True} if resumed else {})

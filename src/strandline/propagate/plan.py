@@ -16,11 +16,12 @@ from strandline.algebra.codec import from_json
 from strandline.algebra.shared import SharedJoin
 from strandline.catalog import Json, understanding
 from strandline.cost.charges import Amounts
+from strandline.cost.model import Mode
 from strandline.reasons import Reason
 from strandline.sources.protocol import Position
 
 SMALL_BYTES = 64 << 20
-"""Steps that read less than this run interpreted."""
+"""Steps that read less than this read and write their tables without ceremony."""
 
 
 def counted(number: int, what: str) -> str:
@@ -49,7 +50,7 @@ class Step:
     kind: StepKind
     subject: str = ""
     small: bool = True
-    """Whether it reads so little that it runs interpreted."""
+    """Whether it reads so little that its tables are read and written without ceremony."""
     after: Position = None
     upto: Position = None
     predicted: float | None = None
@@ -58,6 +59,19 @@ class Step:
     """What *predicted* adds up from."""
     partitions: int | None = None
     """Into how many parts what it reads is shuffled, where that is many."""
+    compiled: bool = False
+    """Whether Spark compiles its statements; one that is not small is always compiled."""
+    taken: Json = None
+    """Of an ingest that was carried out before the plan was made: what came of it."""
+
+    @property
+    def mode(self) -> Mode:
+        return "compiled" if self.compiled else "interpreted"
+
+    @property
+    def run_as(self) -> dict[str, Any]:
+        """How the engine is to run it."""
+        return {"small": self.small, "compiled": self.compiled, "partitions": self.partitions}
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,11 @@ class NodePlan:
     """Declared constraints that matter to the view, and what they give or why they are not used."""
     shares: tuple[str, ...] = ()
     """The shared joins whose deltas it is computed from."""
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """Of a node that is recomputed though its changes would do: inputs by whose changes constraints are checked."""
+        return self.changed if self.strategy == "full" and self.constraints else ()
 
 
 @dataclass(frozen=True)
@@ -237,7 +256,7 @@ def _step(step: Step) -> str:
     name = f"{step.kind} {step.subject}".rstrip()
     if step.predicted is None:
         return name
-    return f"{name}: {step.predicted:.2f} s, {'interpreted' if step.small else 'compiled'}"
+    return f"{name}: {step.predicted:.2f} s, {step.mode}"
 
 
 def _explained(node: NodePlan) -> list[str]:

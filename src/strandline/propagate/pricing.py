@@ -1,7 +1,7 @@
 """What the steps of a plan should take, and how each is run: by what it reads itself.
 
-A step over little data runs interpreted, because compiling would cost more than it saves; one over much is compiled,
-and what it shuffles is cut into parts of a size that fits into memory.
+A step over little data reads and writes its tables without ceremony, and runs interpreted where compiling would cost
+more than it saves; one over much is compiled, and what it shuffles is cut into parts of a size that fits into memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from strandline.algebra.block import Method
 from strandline.algebra.schema import Schema
 from strandline.cost import charges
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Charges, Work
+from strandline.cost.charges import Charges, Extent, Work
 from strandline.cost.graph import Candidate
 from strandline.cost.model import CostModel
 from strandline.propagate.methods import aggregate_method, expected_install
@@ -26,38 +26,71 @@ SHUFFLED_AT_ONCE = 32 << 20
 
 MOST_PARTITIONS = 200
 
+SENT_EVERYWHERE = 10 << 20
+"""An input of a join of no more bytes than these is sent to every task, and nothing is shuffled (Spark's default)."""
+
 
 @dataclass(frozen=True)
 class Reading:
-    """What bringing a node up to date from changes takes: the work, and the bytes that its delta is computed from."""
+    """What bringing a node up to date from changes takes."""
 
     work: Work
-    bytes: int = 0
     free_method: bool = False
     """Whether its changes can be computed by several methods."""
+
+    def bytes(self, method: Method) -> int:
+        """The bytes that its delta is computed from."""
+        work = by_method(self.work, method)
+        matched = (work.matched or work.table) if work.partials and method != "summary" else Extent()
+        return work.read.bytes + matched.bytes
+
+    @property
+    def installed_bytes(self) -> int:
+        """The bytes of its table that installing the delta reads."""
+        match self.work.install:
+            case "append":
+                return 0
+            case "overwrite":
+                return self.work.table.bytes
+            case "merge":
+                return (self.work.matched or self.work.table).bytes
 
 
 def priced(step: Step, charged: Charges | None, bytes: int, prices: Prices, most_bytes: int) -> Step:
     """*step* with its mode and prediction, if it is *charged* so and reads *bytes*.
 
-    Whatever it costs, a statement that reads *most_bytes* or more is compiled: results of interpreted ones come here.
+    Whatever it costs, a statement that reads *most_bytes* or more is left to Spark: results of small ones come here.
     """
     much = bytes >= most_bytes * (charged.statements if charged else 1)
     if charged is None:
-        return replace(step, small=not much)
-    small = not much and prices.mode(charged) == "interpreted"
-    amounts = charged.amounts if small else charged.compiled
-    parts = None if small else min(max(bytes // SHUFFLED_AT_ONCE, 2), MOST_PARTITIONS)
-    return replace(step, small=small, charges=dict(amounts), predicted=prices.costs.seconds(amounts), partitions=parts)
+        return replace(step, small=not much, compiled=much)
+    compiled = much or prices.mode(charged) == "compiled"
+    amounts = charged.compiled if compiled else charged.amounts
+    if much:
+        amounts = {**amounts, "ceremony": charged.statements}
+    parts = min(max(bytes // SHUFFLED_AT_ONCE, 2), MOST_PARTITIONS) if compiled else None
+    predicted = prices.costs.seconds(amounts)
+    return replace(
+        step, small=not much, compiled=compiled, charges=dict(amounts), predicted=predicted, partitions=parts
+    )
+
+
+def shuffled(inputs: Sequence[Extent], table: Extent, *, grouped: bool) -> int:
+    """The bytes that recomputing moves: inputs that are joined and too large to be sent everywhere, and groups."""
+    joined = sum(extent.bytes for extent in inputs if extent.bytes > SENT_EVERYWHERE) if len(inputs) > 1 else 0
+    return joined + (table.bytes if grouped else 0)
 
 
 def computing(reading: Reading, method: Method) -> Charges:
     """What computing a delta is charged for."""
     if method == "summary":
         return charges.summed(reading.work)
-    return charges.computed(
-        replace(reading.work, recomputes_groups=reading.work.recomputes_groups or method == "affected")
-    )
+    return charges.computed(by_method(reading.work, method))
+
+
+def by_method(work: Work, method: Method) -> Work:
+    """The work of computing the delta of an aggregate by a method."""
+    return replace(work, recomputes_groups=work.recomputes_groups or method == "affected")
 
 
 def installing(reading: Reading, method: Method) -> Charges:
@@ -70,7 +103,7 @@ def candidate(
     plan: NodePlan,
     reads: Sequence[str],
     reading: Reading | None,
-    table_rows: int,
+    table: Extent,
     below: int,
     above: Sequence[str],
     *,
@@ -82,16 +115,16 @@ def candidate(
     """
     if plan.strategy == "full" or reading is None or node.block is None:
         way: Literal["full", "changes"] = "full" if plan.strategy == "full" else "changes"
-        return Candidate(node.name, tuple(reads), plan.estimated_rows or 0, table_rows, way, by_changes=_nothing)
+        return Candidate(node.name, tuple(reads), plan.estimated_rows or 0, table, way, by_changes=_nothing)
     return Candidate(
         node.name,
         tuple(reads),
         reading.work.delta_rows - below,
-        table_rows,
+        table,
         "either" if free else "changes",
         reading.work,
         _by_changes(node, above) if reading.free_method else _incremental,
-        expected_install(node.block, table_rows, insert_only=False),
+        expected_install(node.block, table, insert_only=False),
         _exact(node.stored) and not node.loose,
     )
 

@@ -48,6 +48,8 @@ class _Known:
                 yield from self._read(step.subject)
             case "recompute":
                 yield from self._inputs(step.subject)
+                plan = self._plan.node(step.subject)
+                yield from self._deltas_of(plan.checked, plan.pinned)
             case "install":
                 yield self._computed[step.subject]
             case "compare" if step.subject in self._made:

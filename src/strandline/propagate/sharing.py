@@ -14,14 +14,16 @@ from itertools import combinations_with_replacement
 from strandline.algebra.block import Block, BlockDelta, delta_of
 from strandline.algebra.codec import to_json
 from strandline.algebra.constraints import Assumed, simplified
-from strandline.algebra.plan import At, Plan, scans
+from strandline.algebra.near import Limits
+from strandline.algebra.plan import Plan
 from strandline.algebra.shared import Shape, SharedJoin, common, folded, holds, shapes, shared_join
 from strandline.cost import charges
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Charges, Work
+from strandline.cost.charges import Charges, Extent, Work
 from strandline.propagate.plan import NodePlan, SharedDelta, key_of
 from strandline.propagate.pricing import Reading, computing
-from strandline.store.node import Node
+from strandline.propagate.reach import Reach
+from strandline.store.node import Node, passing_node
 
 LEAST_SAVING = 0.2
 """What a shared delta must save, in seconds by the estimates."""
@@ -32,10 +34,9 @@ CONSIDERED = 12
 
 @dataclass(frozen=True)
 class Sized:
-    """A relation: its rows, its bytes, and how many of its rows changed."""
+    """A relation: its rows, and how many of them changed."""
 
     rows: int
-    bytes: int
     changed: int
 
 
@@ -45,8 +46,11 @@ class Reader:
 
     node: Node
     plan: NodePlan
+    changed: tuple[str, ...]
+    """The inputs whose changes matter to it."""
     assumed: Assumed
     reading: Reading
+    reach: Reach
     shared: tuple[SharedJoin, ...] = ()
     estimates: dict[Shape, Reading | None] = field(default_factory=dict, compare=False)
 
@@ -59,7 +63,7 @@ class Reader:
     def delta(self, shared: Collection[SharedJoin]) -> BlockDelta | None:
         assert self.node.block is not None
         known = {"insert_only": self.plan.insert_only, "method": self.plan.method, "assumed": self.assumed}
-        return delta_of(self.node.block, self.plan.changed, shared=shared, **known)  # type: ignore[arg-type]
+        return delta_of(self.node.block, self.changed, shared=shared, **known)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,16 @@ class _Candidate:
     shape: Shape
     readers: tuple[Reader, ...]
     readings: tuple[Reading, ...]
-    work: Reading
+    joined: _Joined
     saving: float
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """What computing the delta of a join takes, and in which ranges its columns lie."""
+
+    reading: Reading
+    limits: Limits
 
 
 def share(readers: Sequence[Reader], sizes: Callable[[str], Sized], prices: Prices) -> Sharing:
@@ -106,10 +118,11 @@ class _Choice:
             name = _name(best.shape, works)
             join = shared_join(name, best.shape, [reader.body for reader in best.readers])
             deltas.append(_planned(join, best.readers))
-            works[name] = best.work
+            works[name] = best.joined.reading
             for reader, reading in zip(best.readers, best.readings, strict=True):
                 shared = (*reader.shared, join)
-                now[reader.node.name] = replace(reader, reading=reading, shared=shared, estimates={})
+                reach = reader.reach.knowing(name, best.joined.limits)
+                now[reader.node.name] = replace(reader, reading=reading, reach=reach, shared=shared, estimates={})
         return Sharing(tuple(deltas), works, {name: reader for name, reader in now.items() if reader.shared})
 
     def _best(self, readers: Collection[Reader]) -> _Candidate | None:
@@ -120,64 +133,59 @@ class _Choice:
         return best if best is not None and best.saving > LEAST_SAVING else None
 
     def _estimated(self, shape: Shape, readers: Sequence[Reader]) -> _Candidate:
-        rows = self._joined_rows(shape)
+        joined = self._joined(shape, readers)
         gains: list[tuple[Reader, Reading]] = []
         saving = 0.0
         for reader in readers:
-            reading = self._with(reader, shape, rows)
+            reading = self._with(reader, shape, joined)
             gain = 0.0 if reading is None else self._cost(reader, reader.reading) - self._cost(reader, reading)
             if reading is not None and gain > 0:
                 gains.append((reader, reading))
                 saving += gain
-        work = self._work(shape, readers[0])
-        saving -= self._prices.costs.step(sharing_charges(work.work))
+        saving -= self._prices.costs.step(sharing_charges(joined.reading.work))
         if len(gains) < 2:
             saving = 0.0
-        return _Candidate(shape, tuple(r for r, _ in gains), tuple(r for _, r in gains), work, saving)
+        return _Candidate(shape, tuple(r for r, _ in gains), tuple(r for _, r in gains), joined, saving)
 
-    def _with(self, reader: Reader, shape: Shape, rows: int) -> Reading | None:
-        """What computing the delta of *reader* takes if it reads the delta of this join, of so many rows."""
+    def _joined(self, shape: Shape, readers: Sequence[Reader]) -> _Joined:
+        """The delta of the join itself, in all columns that *readers* need of it."""
+        join, first = shared_join("shared", shape, [reader.body for reader in readers]), readers[0]
+        node = passing_node("shared", join.plan)
+        of_it = [name for name in first.plan.changed if name in shape.relations]
+        changed = [name for name in of_it if first.reach.matters(name, node.uses(name))]
+        delta = delta_of(Block("shared", join.plan), changed, insert_only=False, assumed=first.assumed)
+        rows = self._joined_rows(shape, changed)
+        if delta is None:
+            return _Joined(Reading(Work(rows, 0, Extent(), Extent())), {})
+        work = Work(rows, len(delta.terms), Extent(), Extent(), first.reach.read(delta.plan))
+        return _Joined(Reading(work), first.reach.limits(delta.plan))
+
+    def _with(self, reader: Reader, shape: Shape, joined: _Joined) -> Reading | None:
+        """What computing the delta of *reader* takes if it reads the delta of this join."""
         if shape not in reader.estimates:
-            join = shared_join(" ⋈ ".join(sorted(shape.relations)), shape, [reader.body])
+            join = shared_join(_plain_name(shape), shape, [reader.body])
             delta = reader.delta((*reader.shared, join))
-            reader.estimates[shape] = None if delta is None else self._read(reader, delta, shape, rows)
+            reader.estimates[shape] = None if delta is None else self._read(reader, delta, shape, joined)
         return reader.estimates[shape]
 
-    def _read(self, reader: Reader, delta: BlockDelta, shape: Shape, rows: int) -> Reading:
-        own = sum(self._sizes(name).changed for name in reader.plan.changed if name in shape.relations)
-        looked_up = [self._sizes(name) for name in looked_up_by(delta)]
+    def _read(self, reader: Reader, delta: BlockDelta, shape: Shape, joined: _Joined) -> Reading:
+        own = sum(self._sizes(name).changed for name in reader.changed if name in shape.relations)
         work = replace(
             reader.reading.work,
-            delta_rows=max(reader.reading.work.delta_rows - own, 0) + rows,
+            delta_rows=max(reader.reading.work.delta_rows - own, 0) + joined.reading.work.delta_rows,
             terms=len(delta.terms),
-            looked_up_rows=sum(size.rows for size in looked_up),
+            looked_up=reader.reach.knowing(_plain_name(shape), joined.limits).read(delta.plan),
         )
-        return replace(reader.reading, work=work, bytes=sum(size.bytes for size in looked_up))
+        return replace(reader.reading, work=work)
 
-    def _work(self, shape: Shape, reader: Reader) -> Reading:
-        """What computing the delta of the join itself takes."""
-        join = shared_join("shared", shape, [reader.body])
-        changed = [name for name in reader.plan.changed if name in shape.relations]
-        delta = delta_of(Block("shared", join.plan), changed, insert_only=False, assumed=reader.assumed)
-        sizes = [self._sizes(name) for name in looked_up_by(delta)] if delta is not None else []
-        terms = 0 if delta is None else len(delta.terms)
-        work = Work(self._joined_rows(shape), terms, 0, 0, sum(size.rows for size in sizes))
-        return Reading(work, sum(size.bytes for size in sizes))
-
-    def _joined_rows(self, shape: Shape) -> int:
+    def _joined_rows(self, shape: Shape, changed: Collection[str]) -> int:
         """The rows of the delta: each changed row meets as many as there are of the largest relation for each."""
-        sizes = [self._sizes(name) for name in shape.relations]
-        most = max(size.rows for size in sizes)
+        most = max(self._sizes(name).rows for name in shape.relations)
+        sizes = [self._sizes(name) for name in changed]
         return int(sum(size.changed * max(1.0, most / max(size.rows, 1)) for size in sizes))
 
     def _cost(self, reader: Reader, reading: Reading) -> float:
         return self._prices.costs.step(computing(reading, reader.plan.method))
-
-
-def looked_up_by(delta: BlockDelta) -> list[str]:
-    """The relations that the terms of a delta read as such, each as often as it stands in one."""
-    read = [scan.operand for term in delta.terms for scan in scans(term.plan)]
-    return [operand.relation for operand in read if isinstance(operand, At)]
 
 
 def _possible(readers: Collection[Reader]) -> Iterator[tuple[Shape, list[Reader]]]:
@@ -188,7 +196,7 @@ def _possible(readers: Collection[Reader]) -> Iterator[tuple[Shape, list[Reader]
     for shape in found:
         alike: dict[str, list[Reader]] = {}
         for reader in readers:
-            if shape.relations & set(reader.plan.changed) and holds(bodies[reader.node.name], shape):
+            if shape.relations & set(reader.changed) and holds(bodies[reader.node.name], shape):
                 seen = {relation: reader.plan.pinned[relation] for relation in sorted(shape.relations)}
                 alike.setdefault(key_of(seen), []).append(reader)
         yield from ((shape, those) for those in alike.values() if len(those) > 1)
@@ -206,8 +214,12 @@ def _planned(join: SharedJoin, readers: Sequence[Reader]) -> SharedDelta:
     )
 
 
+def _plain_name(shape: Shape) -> str:
+    return " ⋈ ".join(sorted(shape.relations))
+
+
 def _name(shape: Shape, taken: Collection[str]) -> str:
-    name = " ⋈ ".join(sorted(shape.relations))
+    name = _plain_name(shape)
     number = 1
     while (found := name if number == 1 else f"{name} ({number})") in taken:
         number += 1

@@ -1,0 +1,82 @@
+"""How far changes reach: what of its tables a delta would read, told before any change is.
+
+The ranges in which changed rows lie are known from the statistics of the files that changed; what a delta meets by
+equal columns lies in the same ranges, and of a table only files have to be read that overlap them. When the delta is
+computed, the rows that changed are there and tell narrower ranges (:mod:`strandline.propagate.binding`): this is the
+estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from strandline.algebra.near import Limits, Ranges, limits_of, near, tables_read
+from strandline.algebra.plan import At, Change, Plan, Scan
+from strandline.algebra.schema import Schema
+from strandline.catalog import Json
+from strandline.cost.charges import Extent
+from strandline.propagate.inputs import Inputs
+from strandline.propagate.vdag import Vdag
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Of the changes that one node takes in, which has *seen* so much of its inputs.
+
+    *deltas* are the limits of deltas that are computed before, by node or shared join, under the names they are stored
+    by.
+    """
+
+    vdag: Vdag
+    inputs: Inputs
+    seen: Mapping[str, Json]
+    deltas: Mapping[str, Limits] = field(default_factory=dict)
+
+    def knowing(self, name: str, limits: Limits) -> Reach:
+        """The same, with what is known of one delta more."""
+        return replace(self, deltas={**self.deltas, name: limits})
+
+    def matters(self, relation: str, columns: Schema) -> bool:
+        """Whether changes of an input touch one of *columns*, as far as can be told."""
+        leaf = relation in self.inputs.leaves
+        return not leaf or self.inputs.matters(relation, self.seen[relation], columns)
+
+    def limits(self, delta: Plan) -> Limits:
+        """In which ranges the columns of a delta lie."""
+        return limits_of(delta, self._ranges)
+
+    def read(self, delta: Plan) -> Extent:
+        """What computing *delta* reads of the tables of its inputs."""
+        found = Extent()
+        for scan, limits in tables_read(near(delta, self._ranges)):
+            if isinstance(scan.operand, At):
+                found += self._extent(scan.operand.relation, scan, limits)
+        return found
+
+    def matched(self, name: str, delta: Plan) -> Extent:
+        """In how much of its table the rows of the *delta* of a node are looked for."""
+        node = self.vdag.nodes[name]
+        bounds = {column: ranges.values for column, ranges in self.limits(delta).items() if not ranges.nulls}
+        return self.inputs.extent(name, len(node.stored), {c: pairs for c, pairs in bounds.items() if c in node.key})
+
+    def _extent(self, relation: str, scan: Scan, limits: Limits) -> Extent:
+        fields = {column.name: field.name for column, field in zip(scan.columns, scan.fields, strict=True)}
+        node = self.vdag.nodes.get(relation)
+        bounds = {}
+        for column, ranges in limits.items():
+            stored = fields[column] if node is None else node.stored_column(fields[column])
+            if stored is not None:
+                bounds[stored] = ranges.values
+        return self.inputs.extent(relation, len(scan.fields), bounds)
+
+    def _ranges(self, scan: Scan, name: str) -> Ranges | None:
+        if not isinstance(scan.operand, Change):
+            return None
+        relation = scan.operand.relation
+        column = next(field for field in scan.fields if field.name == name)
+        if relation in self.inputs.leaves:
+            return self.inputs.ranges(relation, self.seen[relation], column)
+        node = self.vdag.nodes.get(relation)
+        stored = name if node is None else node.stored_column(name)
+        return None if stored is None else self.deltas.get(relation, {}).get(stored)
