@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -734,7 +733,7 @@ class Warehouse:
         if not steps:
             return None
         self._note_processes()
-        return take_in(self._context(), uuid.uuid4().hex, steps, watcher)
+        return take_in(self._context(), steps, watcher)
 
     def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: Finished | None) -> RefreshReport:
         self._note_processes()

@@ -25,6 +25,7 @@ from strandline.sql.names import quoted_list
 from tests.campaign.bank import VIEWS as BANK_VIEWS
 from tests.campaign.bank import Bank
 from tests.campaign.evidence import assert_done_once, assert_nothing_left_over, let_age, orphans, stored_rows
+from tests.campaign.kill_child import LOOK_AHEAD
 from tests.conftest import new_project
 from tests.warehouse.shop import VIEWS as SHOP_VIEWS
 from tests.warehouse.shop import Shop
@@ -95,8 +96,11 @@ class Graph:
             self.shop.change()
         self.bank.transact(5)
 
-    def kill(self, death: Death, statement: str | None = None) -> str | None:
-        """Begin a refresh, or *statement*, in a process that dies; where it was, None if it was done before."""
+    def kill(self, death: Death, statement: str | None = None, *, look_ahead: bool = False) -> str | None:
+        """Begin a refresh, or *statement*, in a process that dies; where it was, None if it was done before.
+
+        With *look_ahead* it takes changes in before it plans with them.
+        """
         given = [str(self.folder / "project"), str(death.event), str(death.delay), death.who]
         child = subprocess.run(
             [sys.executable, "-m", "tests.campaign.kill_child", *given, *([statement] if statement else [])],
@@ -104,6 +108,7 @@ class Graph:
             text=True,
             check=False,
             start_new_session=True,
+            env={**os.environ, LOOK_AHEAD: "1"} if look_ahead else None,
         )
         said = child.stdout.strip().splitlines()
         told = bool(said) and said[-1].startswith(("finished", "failed"))
@@ -203,9 +208,9 @@ def main(refreshes: int, seed: int) -> None:
             if number % 10 == 0:
                 where = graph.kill(Death(chance.randrange(4), chance.random(), "both"), EXTRA)
             elif number % 3 == 0:
-                where = graph.kill(Death(-1, chance.random() * 12, who))
+                where = graph.kill(Death(-1, chance.random() * 12, who), look_ahead=chance.random() < 0.5)
             else:
-                where = graph.kill(Death(boundary, 0.0, who))
+                where = graph.kill(Death(boundary, 0.0, who), look_ahead=chance.random() < 0.5)
                 boundary = 0 if where is None else boundary + 1
             killed += where is not None
             if where is not None and chance.random() < 0.25:

@@ -95,6 +95,7 @@ class _Run:
             self._finish()
         options = self._context.engine.storage_options
         layout.drop_deltas(self._context.root, self._plan.id, options)
+        layout.drop_ahead(self._context.root, self._context.catalog.warehouse_id, options)
         if any(node.integrated is not None for node in self._plan.nodes):
             layout.drop_integrations(self._context.root, options)
         hidden = {n.name for n in self._plan.nodes if n.hidden}

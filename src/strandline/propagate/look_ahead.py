@@ -3,7 +3,7 @@
 What a log tells of changes is coarse: which files hold them, and about how many they are. Once they are stored it is
 known how many there are, in which ranges each column lies, and which columns they touch at all. Taking them in is what
 a refresh begins with in any case: what was taken in here becomes the result of the plan's own steps. If it fails, or
-the process ends, nothing has happened yet; files that are left over are cleared with others.
+the process ends, nothing has happened yet; files that are left over go at the end of the next refresh.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ INTERRUPTED_EVERY = 0.5
 
 @dataclass(frozen=True)
 class Taken:
-    """Deltas of leaves that are stored already, for the plan that is to have this id."""
+    """Deltas of leaves that are stored already."""
 
-    plan_id: str = ""
     results: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     """By leaf and position after which they were taken: what came of it."""
 
@@ -47,7 +46,7 @@ class Taken:
         return step if found is None else replace(step, taken=dict(found))
 
 
-def take_in(context: Context, plan_id: str, steps: Sequence[tuple[Step, Schema]], watcher: Watcher = nobody) -> Taken:
+def take_in(context: Context, steps: Sequence[tuple[Step, Schema]], watcher: Watcher = nobody) -> Taken:
     """Carry out ingest *steps*, each of some columns; one that fails is left to the plan.
 
     The plan tells how they ended; *watcher* sees here that they are under way.
@@ -58,7 +57,7 @@ def take_in(context: Context, plan_id: str, steps: Sequence[tuple[Step, Schema]]
     under_way: dict[tuple[str, str], Future[dict[str, Any]]] = {}
     try:
         for number, (step, columns) in enumerate(steps):
-            path = layout.delta_path(context.root, plan_id, f"taken-{number + 1:03d}")
+            path = layout.ahead_path(context.root, context.catalog.warehouse_id, number + 1)
             key = (step.subject, key_of(step.after))
             watcher(Event("started", step.kind, step.subject, 0, len(steps)))
             under_way[key] = pool.submit(_ingested, context, step, columns, path)
@@ -70,7 +69,7 @@ def take_in(context: Context, plan_id: str, steps: Sequence[tuple[Step, Schema]]
             wait(under_way.values(), INTERRUPTED_EVERY)
         raise
     pool.shutdown()
-    return Taken(plan_id, {key: future.result() for key, future in under_way.items() if future.exception() is None})
+    return Taken({key: future.result() for key, future in under_way.items() if future.exception() is None})
 
 
 def _ingested(context: Context, step: Step, columns: Schema, path: str) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class Planner:
         planned = {name: _sharing_in(plan, sharing) for name, plan in planned.items()}
         self._readings.update({name: reader.reading for name, reader in sharing.readers.items()})
         steps = self._step_maker().steps(planned, sharing, self._groups, captures=self._captures)
-        plan_id = self._inputs.taken.plan_id or uuid.uuid4().hex
+        plan_id = uuid.uuid4().hex
         return RefreshPlan(
             plan_id,
             newest.number if newest else None,

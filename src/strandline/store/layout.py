@@ -9,6 +9,8 @@ from strandline.engine import places
 
 _BASE = "base-"
 
+_AHEAD = "ahead-"
+
 _USERS = ".strandline"
 
 
@@ -32,6 +34,18 @@ def drop_deltas(root: str, refresh_id: str, options: places.Options) -> None:
 def integration_path(root: str, name: str) -> str:
     """Where the deltas of base views are stored from one phase of a refresh to the next."""
     return f"{_deltas(root)}/{_BASE}{name}"
+
+
+def ahead_path(root: str, warehouse_id: str, number: int) -> str:
+    """A place for changes that a warehouse takes in before it plans with them; never one that was used before."""
+    return f"{_deltas(root)}/{_AHEAD}{warehouse_id}-{uuid.uuid4().hex}/{number:03d}"
+
+
+def drop_ahead(root: str, warehouse_id: str, options: places.Options) -> None:
+    """Remove such changes; no refresh of the warehouse may be under way."""
+    for name in places.folders(_deltas(root), options):
+        if name.startswith(f"{_AHEAD}{warehouse_id}-"):
+            places.remove(f"{_deltas(root)}/{name}", options)
 
 
 def history_path(root: str, location: str) -> str:
