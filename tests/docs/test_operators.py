@@ -12,7 +12,7 @@ from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, delta_of
 from strandline.algebra.schema import Column, Schema, names
 from strandline.engine.session import Engine
-from strandline.propagate.planner import _AFFECTED
+from strandline.propagate.applying import _AFFECTED
 from strandline.sql import ddl
 from strandline.sql.compile import Compiled, compile_view
 from strandline.sql.names import literal, quoted

@@ -6,37 +6,31 @@ It only peeks: at positions, at logs, at the catalog. No Spark job runs and no s
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache
 
-from strandline.algebra.block import BlockDelta, delta_of
-from strandline.algebra.constraints import AppendOnly, Assumed
-from strandline.algebra.near import Limits
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import Column, Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Extent, Work
 from strandline.cost.graph import Weighed, weigh
 from strandline.cost.model import LITTLE_ROWS
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError
 from strandline.ingest.advance import CopyState, read_reason
 from strandline.ingest.uncopied import FILLED
+from strandline.propagate.applying import Applying
 from strandline.propagate.base_views import BaseState
-from strandline.propagate.constraints import declared, planned_by
+from strandline.propagate.constraints import declared
 from strandline.propagate.groups import Groups, held_back
 from strandline.propagate.inputs import UNKNOWN_ROWS, Inputs
 from strandline.propagate.look_ahead import Taken
-from strandline.propagate.methods import Choice, expected_install, settled_method
-from strandline.propagate.ordering import order_of_changes
 from strandline.propagate.plan import SMALL_BYTES, NodePlan, RefreshPlan, Step, key_of
-from strandline.propagate.pricing import Reading, candidate, shuffled
-from strandline.propagate.reach import Reach
+from strandline.propagate.pricing import Reading, candidate
 from strandline.propagate.schemas import schema_problem
 from strandline.propagate.sharing import Reader, Sharing, Sized, share
-from strandline.propagate.step_maker import StepMaker, delta_rows_of, numbered
+from strandline.propagate.step_maker import StepMaker, numbered
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import Position, Source
@@ -50,15 +44,6 @@ _REBASELINE = frozenset(
     {"FIRST_FILL", "REQUESTED", "DEFINITION_CHANGED", "CHANGE_FEED_GAP", "SOURCE_TABLE_REPLACED", "INPUT_REBASELINED"}
 )
 """Reasons for which even a strictly incremental view is recomputed."""
-
-
-_AFFECTED = {
-    "affected groups": "GROUPS_AFFECTED",
-    "affected partitions": "PARTITIONS_AFFECTED",
-    "one partition": "ONE_PARTITION",
-    "top-k": "TOP_K",
-}
-"""Why a node is computed anew in part, by the strategy of the operator on top."""
 
 
 class Planner:
@@ -93,11 +78,7 @@ class Planner:
         self._baselines = catalog.versions.baselines()
         self._constraints = declared(catalog)
         self._inputs = self._inputs_of(())
-        self._readings: dict[str, Reading] = {}
-        self._assumed: dict[str, Assumed] = {}
-        self._mattering: dict[str, tuple[str, ...]] = {}
-        self._reaches: dict[str, Reach] = {}
-        self._limits: dict[str, Limits] = {}
+        self._applying = self._applying_to(self._inputs)
         self._weighed = Weighed()
 
     def to_take_in(self, names: Collection[str]) -> list[tuple[Step, Schema]]:
@@ -110,7 +91,7 @@ class Planner:
         if self._little(order):
             return []
         wanted: dict[tuple[str, str], tuple[Step, dict[str, Column]]] = {}
-        maker = self._step_maker()
+        maker = self._step_maker({})
         for name in order:
             node = self._vdag.nodes[name]
             base = self._baselines.get(node.record.id)
@@ -145,6 +126,7 @@ class Planner:
             self._inputs = self._inputs_of(order)
         else:
             self._inputs.taken = taken
+        self._applying = self._applying_to(self._inputs)
         self._weighed = Weighed()
         kept: dict[str, Reason] = {}
         planned = self._planned(order, full, kept)
@@ -157,8 +139,9 @@ class Planner:
         newest = self._catalog.states.newest()
         sharing = self._sharing(planned)
         planned = {name: _sharing_in(plan, sharing) for name, plan in planned.items()}
-        self._readings.update({name: reader.reading for name, reader in sharing.readers.items()})
-        steps = self._step_maker().steps(planned, sharing, self._groups, captures=self._captures)
+        readings = {name: applied.reading for name, applied in self._applying.found.items()}
+        readings |= {name: reader.reading for name, reader in sharing.readers.items()}
+        steps = self._step_maker(readings).steps(planned, sharing, self._groups, captures=self._captures)
         plan_id = uuid.uuid4().hex
         return RefreshPlan(
             plan_id,
@@ -169,8 +152,11 @@ class Planner:
             shared=sharing.deltas,
         )
 
-    def _step_maker(self) -> StepMaker:
-        return StepMaker(self._catalog, self._vdag, self._sources, self._prices, self._inputs, self._readings)
+    def _applying_to(self, inputs: Inputs) -> Applying:
+        return Applying(self._vdag, inputs, self._constraints, self._prices)
+
+    def _step_maker(self, readings: Mapping[str, Reading]) -> StepMaker:
+        return StepMaker(self._catalog, self._vdag, self._sources, self._prices, self._inputs, readings)
 
     def _little(self, order: Collection[str]) -> bool:
         """Whether the sources hold so little that either way of a refresh is nearly all fixed costs."""
@@ -179,23 +165,18 @@ class Planner:
 
     def _sharing(self, planned: Mapping[str, NodePlan]) -> Sharing:
         """The joins whose deltas are computed once for several nodes."""
-        readers = [
-            Reader(
-                self._vdag.nodes[name],
-                plan,
-                self._mattering[name],
-                self._assumed[name],
-                self._readings[name],
-                self._reaches[name],
-            )
-            for name, plan in planned.items()
-            if plan.strategy in ("incremental", "affected") and plan.terms and name in self._readings
-        ]
+        readers = []
+        for name, plan in planned.items():
+            found = self._applying.found.get(name)
+            if plan.strategy in ("incremental", "affected") and plan.terms and found is not None:
+                known = (found.changed, found.assumed, found.reading, found.reach)
+                readers.append(Reader(self._vdag.nodes[name], plan, *known))
 
         def size(name: str) -> Sized:
             seen = next((r.plan for r in readers if name in r.plan.changed), None)
             base = None if seen is None else self._baselines[self._vdag.nodes[seen.name].record.id]
-            return Sized(self._inputs.rows_of(name), 0 if base is None else self._changed_rows(name, base, planned))
+            changed = 0 if base is None else self._applying.changed_rows(name, base, planned)
+            return Sized(self._inputs.rows_of(name), changed)
 
         return share(readers, cache(size), self._prices) if len(readers) > 1 else Sharing()
 
@@ -229,12 +210,12 @@ class Planner:
         for plan in moving:
             node = self._vdag.nodes[plan.name]
             reads = [name for name in plan.changed if name in planned and name != plan.name]
-            below = sum(self._changed_rows_below(planned[name]) for name in reads)
+            below = sum(self._applying.changed_rows_below(planned[name]) for name in reads)
             above = [name for name in self._vdag.dependants(plan.name) if name in planned]
             free = not little and self._goes_by_cost(node)
-            reading = self._readings.get(plan.name)
+            applied = self._applying.found.get(plan.name)
             table = self._inputs.extent(plan.name, len(node.stored))
-            found.append(candidate(node, plan, reads, reading, table, below, above, free=free))
+            found.append(candidate(node, plan, reads, applied and applied.reading, table, below, above, free=free))
         return weigh(found, self._prices)
 
     def is_small(self, names: Collection[str]) -> bool:
@@ -415,119 +396,19 @@ class Planner:
         return changed
 
     def _incremental(
-        self,
-        node: Node,
-        draft: NodePlan,
-        base: VersionRecord,
-        planned: Mapping[str, NodePlan],
+        self, node: Node, draft: NodePlan, base: VersionRecord, planned: Mapping[str, NodePlan]
     ) -> NodePlan:
-        assert node.block is not None
-        growing = [
-            name
-            for name in draft.changed
-            if AppendOnly(name) in self._constraints
-            or (
-                self._inputs.insert_only(name, base.inputs[name])
-                if name in self._inputs.leaves
-                else self._only_inserts(planned[name], base)
-            )
-        ]
-        insert_only = len(growing) == len(draft.changed)
-        matters = self._mattering[node.name] = tuple(name for name in draft.changed if self._matters(node, name, base))
-        if not matters:
-            nothing = Reason("CHANGES", "none of them touches a column that it reads")
-            return replace(draft, strategy="incremental", reason=nothing, insert_only=True, estimated_rows=0)
-        assumed, lines = planned_by(node, self._constraints, base.inputs, growing)
-        self._assumed[node.name] = assumed
-        draft = replace(draft, constraints=lines)
-        delta = delta_of(node.block, matters, insert_only=insert_only, assumed=assumed)
-        if delta is None:
-            nothing = Reason("CHANGES", "constraints say that these changes change nothing")
-            return replace(draft, strategy="incremental", reason=nothing, insert_only=True, estimated_rows=0)
-        rows = sum(self._changed_rows(name, base, planned) for name in matters)
-        below = {name: self._limits[name] for name in node.inputs if self._computed_since(name, base, planned)}
-        reach = self._reaches[node.name] = Reach(self._vdag, self._inputs, base.inputs, below)
-        free_method = node.block.grouped and delta.form == "explicit" and delta.touched_keys is None
-        read = regrouped = reach.read(delta.plan)
-        if free_method:
-            anew = delta_of(node.block, matters, insert_only=insert_only, method="affected", assumed=assumed)
-            regrouped = Extent() if anew is None else reach.read(anew.plan)
-        self._limits[node.name] = reach.limits(delta.plan)
-        inputs = [self._inputs.extent(name, len(node.uses(name))) for name in node.inputs]
-        table = self._inputs.extent(node.name, len(node.stored))
-        work = Work(
-            rows,
-            len(delta.terms),
-            sum(inputs, Extent()),
-            table,
-            read,
-            reach.matched(node.name, delta.plan),
-            regrouped,
-            shuffled(inputs, table, grouped=bool(node.block.partials)),
-            delta.touched_keys is not None,
-            len(node.block.partials),
-            expected_install(node.block, table, insert_only=insert_only),
-        )
-        chosen = Choice("explicit", "", self._prices.costs.incremental(work))
-        self._readings[node.name] = Reading(work, free_method)
-        if free_method:
-            chosen = settled_method(node, work, self._prices, self._vdag.dependants(node.name))
-            delta = delta_of(node.block, matters, insert_only=insert_only, method=chosen.method, assumed=assumed)
-            assert delta is not None
-        cost, cost_full = chosen.cost, self._prices.costs.full(work)
-        found = replace(
-            draft,
-            strategy=delta.strategy,
-            reason=_delta_reason(delta, chosen),
-            method=chosen.method,
-            method_reason=chosen.why,
-            insert_only=insert_only,
-            operators=delta.operators,
-            terms=len(delta.terms),
-            estimated_rows=rows,
-            cost=cost,
-            cost_full=cost_full,
-            order=self._order(node, base, draft.changed, planned),
-        )
+        """From its changes, unless it was found that recomputing is cheaper."""
+        found = self._applying.plan(node, draft, base, planned)
         if node.name in self._weighed.recomputed:
-            detail = f"recomputing is estimated at {cost_full:.2f}, applying {rows} changed rows at {cost:.2f}"
+            by_changes = f"applying {found.estimated_rows} changed rows at {found.cost:.2f}"
+            detail = f"recomputing is estimated at {found.cost_full:.2f}, {by_changes}"
             return replace(found, strategy="full", reason=Reason("COST", detail), method_reason="")
         if node.name in self._weighed.alone:
-            detail = f"recomputing is estimated at {cost_full:.2f}, changes at {cost:.2f}, but views above read them"
+            costs = f"{found.cost_full:.2f}, changes at {found.cost:.2f}"
+            detail = f"recomputing is estimated at {costs}, but views above read them"
             return replace(found, reason=Reason(found.reason.code, detail))
         return found
-
-    def _computed_since(self, name: str, base: VersionRecord, planned: Mapping[str, NodePlan]) -> bool:
-        """Whether the delta of a node below, from what the version *base* of a node above has seen, is computed."""
-        below = planned.get(name)
-        return (
-            below is not None
-            and name in self._limits
-            and below.strategy in ("incremental", "affected")
-            and below.baseline == self._seen(name, base.inputs.get(name))
-        )
-
-    def _matters(self, node: Node, name: str, base: VersionRecord) -> bool:
-        """Whether changes of an input touch what a node reads of it, as far as can be told."""
-        leaf = name in self._inputs.leaves
-        return not leaf or self._inputs.matters(name, base.inputs[name], node.uses(name))
-
-    def _order(
-        self,
-        node: Node,
-        base: VersionRecord,
-        changed: Sequence[str],
-        planned: Mapping[str, NodePlan],
-    ) -> tuple[str, ...]:
-        """In which order the inputs of its joins are taken to change."""
-        assert node.block is not None
-
-        def growth(name: str) -> int:
-            if name in self._inputs.leaves:
-                return self._inputs.growth(name, base.inputs[name])
-            return self._changed_rows_below(planned[name]) if self._only_inserts(planned[name], base) else 0
-
-        return order_of_changes(node.block.body, changed, growth)
 
     def _goes_by_cost(self, node: Node) -> bool:
         """Whether the cheapest way is taken; a hidden block is a part of views, and does as the strictest of them."""
@@ -535,29 +416,9 @@ class Planner:
             return all(self._goes_by_cost(self._vdag.nodes[name]) for name in self._vdag.dependants(node.name))
         return node.policy in ("AUTO", "FULL")
 
-    def _only_inserts(self, below: NodePlan, base: VersionRecord) -> bool:
-        """Whether the delta of a node below, from what the version *base* of a node above has seen, only inserts."""
-        from_there = below.baseline == self._seen(below.name, base.inputs.get(below.name))
-        return below.insert_only and below.strategy == "incremental" and from_there and not self._grouped(below.name)
-
     def _seen(self, name: str, pin: Json) -> int | None:
         """The version of a node below that a pin names."""
         return self._vdag.nodes[name].pinned_version(pin)
-
-    def _grouped(self, name: str) -> bool:
-        node = self._vdag.nodes[name]
-        if node.copied:
-            return False
-        block = node.block
-        return block is None or block.ordered is not None or (block.grouped and not block.counted)
-
-    def _changed_rows(self, name: str, base: VersionRecord, planned: Mapping[str, NodePlan]) -> int:
-        if name in self._inputs.leaves:
-            return self._inputs.changed_rows(name, base.inputs[name])
-        return self._changed_rows_below(planned[name])
-
-    def _changed_rows_below(self, plan: NodePlan) -> int:
-        return delta_rows_of(plan, self._inputs.rows_of(plan.name))
 
 
 DEFINITION = "@definition"
@@ -572,13 +433,6 @@ def _kept_or_filled(node: Node, base: VersionRecord | None, state: CopyState | B
     if state.anew is not None or base is None:
         return replace(draft, strategy="full", reason=state.anew or Reason("FIRST_FILL"))
     return draft
-
-
-def _delta_reason(delta: BlockDelta, chosen: Choice) -> Reason:
-    if delta.strategy != "affected":
-        return Reason("CHANGES")
-    code = _AFFECTED.get(delta.operators[-1], "KEYS_AFFECTED")
-    return Reason(code, chosen.why if chosen.method == "affected" else "")
 
 
 def _sharing_in(plan: NodePlan, sharing: Sharing) -> NodePlan:

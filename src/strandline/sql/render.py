@@ -119,6 +119,8 @@ class _Renderer:
             node = node.input
         if isinstance(node, Join):
             sources = [self._filtered_source(child, conditions) for child in node.inputs]
+            # Spark joins in the order of the text, so what is small comes first: a delta.
+            sources.sort(key=lambda source: source.sign is None)
             conditions.extend(node.conditions)
         else:
             sources = [self._source(node)]
