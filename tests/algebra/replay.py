@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest import mock
 
+from strandline.algebra import few
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, BlockDelta, Method, delta_of
 from strandline.algebra.constraints import NOTHING, Assumed
 from strandline.algebra.differentiate import group_by
 from strandline.algebra.evaluate import NegativeCount, evaluate
+from strandline.algebra.few import Rows, from_the_delta
 from strandline.algebra.near import Ranges, near
 from strandline.algebra.plan import COUNT, At, Backing, Bag, Change, Filter, GroupBy, Operand, Plan, Scan
 from strandline.algebra.scalar import Call, Col, Lit
@@ -53,6 +56,10 @@ def computed(blocks: Sequence[Block], leaves: Mapping[str, SignedBag]) -> Conten
 def read(block: Block, stored: SignedBag) -> SignedBag:
     """The visible rows of *block*, or their delta, from stored ones."""
     return _evaluated(block.reading(Scan(Backing(block.node), "", block.stored)), stored)
+
+
+def _number(rows: SignedBag) -> int:
+    return sum(1 for _ in rows)
 
 
 def _evaluated(plan: Plan, rows: SignedBag) -> SignedBag:
@@ -104,7 +111,8 @@ def refreshed(
     """*before* after *changes* of the leaves, block by block, each from the deltas of those below it.
 
     *order* is the one in which the inputs of a join are taken to change. The deltas of the joins that a block is
-    *sharing* are computed apart. With *only_near* tables are read within the ranges of the deltas that they meet.
+    *sharing* are computed apart. With *only_near* joins begin at deltas, and tables are read within the ranges of the
+    deltas that they meet.
     """
     visible, stored = dict(before.visible), dict(before.stored)
     deltas = dict(changes)
@@ -126,7 +134,15 @@ def refreshed(
         raise AssertionError(f"a delta reads {operand}")
 
     def rows_of(plan: Plan) -> SignedBag:
-        return evaluate(near(plan, ranges_of) if only_near else plan, operand_rows)
+        if not only_near:
+            return evaluate(plan, operand_rows)
+        with mock.patch.object(few, "LARGE_ROWS", 0):
+            return evaluate(from_the_delta(near(plan, ranges_of), counted), operand_rows)
+
+    def counted(scan: Scan) -> Rows | None:
+        if not isinstance(scan.operand, At | Change) or scan.operand.relation not in visible:
+            return None
+        return Rows(_number(operand_rows(scan.operand)), _number(visible[scan.operand.relation]))
 
     def ranges_of(scan: Scan, field: str) -> Ranges | None:
         place = names(scan.fields).index(field)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+from strandline.algebra.few import Rows, from_the_delta
 from strandline.algebra.near import Near, Pairs, Ranges, near
 from strandline.algebra.plan import At, Backing, Bag, Change, Net, Plan, Scan
 from strandline.algebra.schema import Column, Schema, names
 from strandline.catalog import Json
 from strandline.engine import tables
+from strandline.engine.delta_log import DeltaLog
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
 from strandline.sql.names import quoted, quoted_list
@@ -39,16 +42,43 @@ class Binding:
         self._vdag = vdag
         self._sources = sources
         self._options = storage_options
+        self._sizes: dict[tuple[str, str], int | None] = {}
 
     def sql(self, plan: Plan, pins: Pins, *, signed: bool = False) -> str:
-        """*plan* as one SELECT that reads, of tables, what lies near the deltas that they meet."""
+        """*plan* as one SELECT that begins at its deltas, and reads of tables what lies near them."""
         known = cache(lambda path, column: stored_ranges(path, column, self._options))
 
         def ranges(scan: Scan, field: str) -> Ranges | None:
             where = self._stored(scan, field, pins)
             return None if where is None or not where[0] else known(*where)
 
-        return render(near(plan, ranges), lambda scan: self.scan(scan, pins), signed=signed)
+        narrowed = from_the_delta(near(plan, ranges), lambda scan: self._rows(scan, pins))
+        return render(narrowed, lambda scan: self.scan(scan, pins), signed=signed)
+
+    def _rows(self, scan: Scan, pins: Pins) -> Rows | None:
+        """How many rows a delta or table has, and the relation it belongs to."""
+        match scan.operand:
+            case Change(relation) if relation in pins.post:
+                whole = self._whole(relation, pins.post[relation])
+                return None if whole is None else Rows(pins.deltas[relation].rows, whole)
+            case At(relation, state):
+                whole = self._whole(relation, (pins.pre if state == "pre" else pins.post)[relation])
+                return None if whole is None else Rows(whole, whole)
+            case _:
+                return None
+
+    def _whole(self, relation: str, pinned: Json) -> int | None:
+        key = (relation, json.dumps(pinned, sort_keys=True))
+        if key not in self._sizes:
+            self._sizes[key] = self._counted(relation, pinned)
+        return self._sizes[key]
+
+    def _counted(self, relation: str, pinned: Json) -> int | None:
+        node = self._vdag.nodes.get(relation)
+        if node is None:
+            source, table = relation.split(".", 1)
+            return self._sources[source].size(table, pinned).rows
+        return DeltaLog(node.path, self._options).size(node.pinned_version(pinned)).rows
 
     def _stored(self, scan: Scan, field: str, pins: Pins) -> tuple[str, Column] | None:
         """The files that hold the rows of a delta or bag, and the column in them that is *field*."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from strandline.algebra.plan import Project
 from strandline.algebra.scalar import Col
@@ -37,7 +38,7 @@ class Context:
     parallel: int = 1
     """How many steps may run at the same time."""
 
-    @property
+    @cached_property
     def binding(self) -> Binding:
         """How operands are read."""
         return Binding(self.vdag, self.sources, self.engine.storage_options)

@@ -214,8 +214,9 @@ class Planner:
             above = [name for name in self._vdag.dependants(plan.name) if name in planned]
             free = not little and self._goes_by_cost(node)
             applied = self._applying.found.get(plan.name)
+            reading = None if applied is None else applied.reading
             table = self._inputs.extent(plan.name, len(node.stored))
-            found.append(candidate(node, plan, reads, applied and applied.reading, table, below, above, free=free))
+            found.append(candidate(node, plan, reads, reading, table, below, above, free=free))
         return weigh(found, self._prices)
 
     def is_small(self, names: Collection[str]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from strandline.algebra.few import Few
 from strandline.algebra.plan import (
     COUNT,
     Change,
@@ -65,6 +66,7 @@ class _Source:
     """An item of a FROM clause: its text, where its columns are, and its sign."""
 
     sql: str
+    alias: str
     columns: Mapping[str, str]
     sign: str | None
 
@@ -117,8 +119,11 @@ class _Renderer:
         while isinstance(node, Filter):
             conditions.append(node.condition)
             node = node.input
+        hint = ""
         if isinstance(node, Join):
             sources = [self._filtered_source(child, conditions) for child in node.inputs]
+            few = [s.alias for child, s in zip(node.inputs, sources, strict=True) if isinstance(child, Few)]
+            hint = f"/*+ BROADCAST({quoted_list(few)}) */ " if few else ""
             # Spark joins in the order of the text, so what is small comes first: a delta.
             sources.sort(key=lambda source: source.sign is None)
             conditions.extend(node.conditions)
@@ -133,7 +138,7 @@ class _Renderer:
         if signs:
             items.append(f"{' * '.join(signs)} AS {SIGN}")
         where = " AND ".join(f"({scalar_sql(condition, places)})" for condition in conditions)
-        text = f"SELECT {', '.join(items)}\nFROM {', '.join(source.sql for source in sources)}"
+        text = f"SELECT {hint}{', '.join(items)}\nFROM {', '.join(source.sql for source in sources)}"
         return _Rendered(text + (f"\nWHERE {where}" if where else ""), bool(signs))
 
     def _filtered_source(self, plan: Plan, conditions: list[Scalar]) -> _Source:
@@ -156,7 +161,7 @@ class _Renderer:
         columns = {
             name: f"{quoted(alias)}.{quoted(field)}" for name, field in zip(names(plan.columns), fields, strict=True)
         }
-        return _Source(f"({sql}) AS {quoted(alias)}", columns, f"{quoted(alias)}.{SIGN}" if signed else None)
+        return _Source(f"({sql}) AS {quoted(alias)}", alias, columns, f"{quoted(alias)}.{SIGN}" if signed else None)
 
     def _alias(self, name: str) -> str:
         self._aliases += 1

@@ -1,0 +1,135 @@
+"""A join begins at its delta, and says how long it stays small.
+
+An engine that knows only how large its files are takes a join of two inputs for a large one, and moves all of the third
+to meet it. Here it is known how many rows a delta has, and how many rows of one table there are for each of another.
+What is joined so far is nested and marked as few rows, so that it is sent to where the next table lies. The result is
+the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from strandline.algebra.constraints import column_of
+from strandline.algebra.plan import Change, Filter, Join, Output, Plan, Project, Scan, map_children
+from strandline.algebra.scalar import Call, Col, Scalar
+from strandline.algebra.scalar import columns as columns_of
+from strandline.algebra.schema import names
+
+MOST_ROWS = 200_000
+"""So many joined rows are few."""
+
+LARGE_ROWS = 100_000
+"""A table of no more rows than these is met as an engine likes."""
+
+
+@dataclass(frozen=True)
+class Few(Join):
+    """A join that gives few rows."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows an input has, and how many the relation that they belong to."""
+
+    own: int
+    whole: int
+
+
+RowsOf = Callable[[Scan], Rows | None]
+"""The rows of a scanned delta or table, if they are known."""
+
+
+def from_the_delta(plan: Plan, rows_of: RowsOf) -> Plan:
+    """*plan* with each of its joins begun at a delta, and nested as long as it stays small."""
+    found = map_children(plan, lambda child: from_the_delta(child, rows_of))
+    if type(found) is not Join or len(found.inputs) < 3:
+        return found
+    nested = _nested(found, rows_of)
+    if nested is None:
+        return found
+    return Project(nested, tuple(Output(column, Col(column.name)) for column in found.columns))
+
+
+@dataclass(frozen=True)
+class _Input:
+    """An input of a join: its columns, its scan below conditions, and its rows."""
+
+    plan: Plan
+    scan: Scan
+    rows: Rows
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(names(self.plan.columns))
+
+    def keyed_by(self, columns: frozenset[str]) -> bool:
+        """Whether *columns* hold a key of it."""
+        fields = {field.name: column.name for field, column in zip(self.scan.fields, self.scan.columns, strict=True)}
+        return bool(self.scan.key) and all(fields.get(name) in columns for name in self.scan.key)
+
+
+def _nested(join: Join, rows_of: RowsOf) -> Join | None:
+    """The join from its smallest delta on; None if it has none, or not all of its inputs are known."""
+    inputs = [_input(child, rows_of) for child in join.inputs]
+    known = [each for each in inputs if each is not None]
+    deltas = [each for each in known if isinstance(each.scan.operand, Change)]
+    if len(known) < len(inputs) or not deltas:
+        return None
+    start = min(deltas, key=lambda each: each.rows.own)
+    left = [each for each in known if each is not start]
+    pairs = list(_equalities(join.conditions))
+    current: Plan = start.plan
+    joined, rows, waiting = [start], float(start.rows.own), list(join.conditions)
+    flat: list[Plan] = [current]
+    nested = False
+    while left:
+        grown = [(_growth(joined, each, pairs), each) for each in left]
+        met = [(growth, each) for growth, each in grown if growth is not None]
+        if not met:
+            return None
+        growth, nearest = min(met, key=lambda found: found[0])
+        if len(flat) > 1 and rows <= MOST_ROWS and nearest.rows.own > LARGE_ROWS:
+            current, waiting = _joined(Few, flat, waiting)
+            flat, nested = [current], True
+        flat.append(nearest.plan)
+        joined.append(nearest)
+        left.remove(nearest)
+        rows *= growth
+    return Join(tuple(flat), tuple(waiting)) if nested else None
+
+
+def _joined(kind: type[Join], inputs: Sequence[Plan], waiting: Sequence[Scalar]) -> tuple[Join, list[Scalar]]:
+    """A join of *inputs* by those conditions that they can be asked, and the others."""
+    there = frozenset(name for each in inputs for name in names(each.columns))
+    own = tuple(condition for condition in waiting if columns_of(condition) <= there)
+    return kind(tuple(inputs), own), [condition for condition in waiting if condition not in own]
+
+
+def _growth(joined: Sequence[_Input], other: _Input, pairs: Sequence[tuple[str, str]]) -> float | None:
+    """How many rows of *other* there are for each row of what is joined so far; None if nothing joins them."""
+    met = [(a, b) for a, b in (*pairs, *((b, a) for a, b in pairs)) if b in other.names]
+    by = [(each, b) for a, b in met for each in joined if a in each.names]
+    if not by:
+        return None
+    if other.keyed_by(frozenset(column for _, column in by)):
+        return 1.0
+    share = other.rows.own / max(other.rows.whole, 1)
+    return max(1.0, share * min(other.rows.whole / max(each.rows.whole, 1) for each, _ in by))
+
+
+def _input(plan: Plan, rows_of: RowsOf) -> _Input | None:
+    below = plan
+    while isinstance(below, Filter):
+        below = below.input
+    rows = rows_of(below) if isinstance(below, Scan) else None
+    return None if rows is None or not isinstance(below, Scan) else _Input(plan, below, rows)
+
+
+def _equalities(conditions: Sequence[Scalar]) -> Iterator[tuple[str, str]]:
+    for condition in conditions:
+        if isinstance(condition, Call) and condition.op == "=":
+            a, b = map(column_of, condition.args)
+            if a is not None and b is not None:
+                yield a, b

@@ -1,0 +1,108 @@
+"""Joins that begin at their delta: in which order, and how long they are taken to be small."""
+
+from __future__ import annotations
+
+import pytest
+
+from strandline.algebra.block import Block, delta_of
+from strandline.algebra.few import MOST_ROWS, Few, Rows, from_the_delta
+from strandline.algebra.plan import At, Change, Filter, Join, Plan, Project, Scan, children, scans
+from strandline.algebra.scalar import Call, Col, Lit, Scalar
+from strandline.sql.relations import empty_select
+from strandline.sql.render import render
+from tests.algebra.views import Relation, bigints
+
+CUSTOMERS = Relation("customers", bigints("c", "region"))
+ORDERS = Relation("orders", bigints("o", "c"))
+LINES = Relation("lines", bigints("o", "p"))
+PARTS = Relation("parts", bigints("p", "brand"))
+SIZES = {"customers": 150_000, "orders": 1_500_000, "lines": 6_000_000, "parts": 200_000}
+
+
+def equal(one: str, other: str) -> Scalar:
+    return Call("=", (Col(one), Col(other)))
+
+
+CHAIN = Join(
+    (LINES.scan("l"), PARTS.scan("p"), ORDERS.scan("o"), CUSTOMERS.scan("c")),
+    (equal("c.c", "o.c"), equal("o.o", "l.o"), equal("l.p", "p.p"), Call("<", (Col("o.o"), Lit(7)))),
+)
+
+
+def term(changed: str, rows: int, body: Plan = CHAIN) -> Plan:
+    """The delta of *body* if so many rows of one table changed."""
+    found = delta_of(Block("v", body), [changed], insert_only=False)
+    assert found is not None
+
+    def counted(scan: Scan) -> Rows | None:
+        assert isinstance(scan.operand, At | Change)
+        whole = SIZES[scan.operand.relation]
+        return Rows(rows if isinstance(scan.operand, Change) else whole, whole)
+
+    return from_the_delta(found.plan, counted)
+
+
+def nesting(plan: Plan) -> list[list[str]]:
+    """The relations of each join that is taken to give few rows, the innermost first."""
+    found = [inner for child in children(plan) for inner in nesting(child)]
+    return [*found, [str(scan.operand) for scan in scans(plan)]] if isinstance(plan, Few) else found
+
+
+def test_a_join_begins_at_its_delta_and_goes_on_by_what_it_meets() -> None:
+    """150 customers have 1,500 orders, and these 6,000 lines: few all the time."""
+    assert nesting(term("customers", 150)) == [
+        ["Δcustomers(pre,post]", "orders@post"],
+        ["Δcustomers(pre,post]", "orders@post", "lines@post"],
+    ]
+
+
+def test_what_has_grown_large_is_not_sent_around() -> None:
+    """Of half of all customers are 750,000 orders."""
+    assert nesting(term("customers", 75_000)) == []
+    assert MOST_ROWS < 10 * 75_000
+
+
+def test_columns_stay_in_their_order_and_conditions_where_they_can_be_asked() -> None:
+    (found,) = children(term("customers", 150))
+    assert isinstance(found, Project) and found.columns == CHAIN.columns
+    outer = found.input
+    assert isinstance(outer, Join) and outer.conditions == (equal("l.p", "p.p"),)
+    inner = outer.inputs[0]
+    assert isinstance(inner, Few) and inner.conditions == (equal("o.o", "l.o"),)
+    innermost = inner.inputs[0]
+    assert isinstance(innermost, Few)
+    assert set(innermost.conditions) == {equal("c.c", "o.c"), Call("<", (Col("o.o"), Lit(7)))}
+
+
+def test_a_key_is_met_once() -> None:
+    keyed = Scan(At("orders"), "o", ORDERS.fields, ("o",))
+    body = Join((LINES.scan("l"), keyed, PARTS.scan("p")), (equal("o.o", "l.o"), equal("l.p", "p.p")))
+    assert nesting(term("lines", MOST_ROWS, body)) != []
+    many = Join((LINES.scan("l"), ORDERS.scan("x"), PARTS.scan("p")), (equal("l.p", "p.p"), equal("p.p", "x.c")))
+    assert nesting(term("parts", MOST_ROWS // 10, many)) == [["Δparts(pre,post]", "orders@post"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Join((LINES.scan("l"), ORDERS.scan("o")), (equal("l.o", "o.o"),)),
+        Join((LINES.scan("l"), ORDERS.scan("o"), CUSTOMERS.scan("c")), (equal("l.o", "o.o"),)),
+    ],
+    ids=["two inputs", "a product"],
+)
+def test_other_joins_are_left_as_they_are(body: Plan) -> None:
+    assert nesting(term("lines", 100, body)) == []
+
+
+def test_a_table_of_unknown_size_is_left_where_it_is() -> None:
+    found = delta_of(Block("v", CHAIN), ["customers"], insert_only=False)
+    assert found is not None and from_the_delta(found.plan, lambda _: None) == found.plan
+
+
+def test_few_rows_are_sent_to_where_a_table_lies() -> None:
+    body = Join(
+        (CUSTOMERS.scan("c"), ORDERS.scan("o"), Filter(LINES.scan("l"), Call(">", (Col("l.p"), Lit(3))))),
+        (equal("c.c", "o.c"), equal("o.o", "l.o")),
+    )
+    sql = render(term("customers", 150, body), lambda scan: empty_select(scan.fields), signed=True)
+    assert sql.count("BROADCAST") == 1 and "/*+ BROADCAST(`t_" in sql
