@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from strandline.cost.calibration import ENOUGH, Calibration, Prices, calibrated, prices
-from strandline.cost.charges import Charges, Work, computed, installed, recomputed
+from strandline.cost.charges import Charges, Extent, Work, computed, installed, recomputed
 from strandline.cost.model import FIXED, CostModel, LinearCosts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-OTHER_MACHINE = LinearCosts(job=0.05, term=0.6, commit=0.4, merge=3.0, row_scanned=2e-6, row_processed=4e-6)
+OTHER_MACHINE = LinearCosts(
+    job=0.05, term=0.6, commit=0.4, merge=3.0, ceremony=2.5, byte_read=8e-9, row_scanned=2e-6, row_processed=4e-6
+)
+MUCH = 10_000_000
+"""Bytes above which Spark reads and writes the tables of what it compiles."""
 
 Measured = list[tuple[dict[str, Any], float | None]]
 
@@ -24,16 +28,24 @@ def history(costs: LinearCosts, steps: int, seed: int = 1, noise: float = 0.1) -
     """Steps of all kinds, as they would be measured where *costs* are the truth."""
     random, found = Random(seed), Measured()
     for _ in range(steps):
-        rows = int(10 ** random.uniform(3, 6.5))
+        rows = int(10 ** random.uniform(3, 7.5))
+        inputs, table, looked_up = (
+            extent(random, read) for read in (rows, rows // random.choice([1, 10, 1_000]), rows * random.randint(0, 20))
+        )
         work = Work(
-            rows // 1_000, random.randint(1, 8), rows, rows // random.choice([1, 10, 1_000]),
-            rows * random.randint(0, 4),
+            rows // 1_000, random.randint(1, 8), inputs, table, looked_up, shuffled_bytes=rows * random.randint(0, 80),
             partials=random.choice([0, 3]), install=random.choice(["append", "overwrite", "merge"]),
         )  # fmt: skip
         charged = random.choice([computed, installed, recomputed])(work)
-        amounts = random.choice([charged.amounts, charged.compiled])
+        by_spark = {"ceremony": charged.statements} if inputs.bytes > MUCH else {}
+        amounts = random.choice([charged.amounts, {**charged.compiled, **by_spark}])
         found.append(({"charges": dict(amounts)}, costs.seconds(amounts) * random.lognormvariate(0, noise)))
     return found
+
+
+def extent(random: Random, rows: int) -> Extent:
+    """So many rows, in files and columns of all kinds."""
+    return Extent(rows, int(rows * 10 ** random.uniform(0, 2.5)), rows // 10 ** random.randint(4, 7) + 1)
 
 
 def factors(found: Calibration | None, costs: LinearCosts) -> dict[str, float]:
@@ -56,7 +68,7 @@ def test_constants_of_another_machine_are_found() -> None:
     assert found.steps == 400
     assert found.error < 0.15 < found.error_before
     off = factors(found, OTHER_MACHINE)
-    for name in ("term", "commit", "merge", "row_scanned", "row_processed"):
+    for name in ("term", "commit", "merge", "ceremony", "byte_read", "row_scanned", "row_processed"):
         assert 0.6 < off[name] < 1.6, (name, off[name])
 
 

@@ -10,20 +10,20 @@ import pytest
 
 from strandline.cost import graph
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Work, compared
+from strandline.cost.charges import Extent, Work, compared
 from strandline.cost.graph import Candidate, weigh
 from strandline.cost.model import FIXED, handicapped
 
 PRICES = Prices(FIXED, FIXED)
-MANY_TERMS = Work(1_000, 8, 800_000, 20_000, looked_up_rows=6_000_000, install="overwrite")
-"""Dear by changes (4.0), cheaper anew (1.2)."""
-ONE_TERM = Work(1_000, 1, 300_000, 50, partials=2, install="overwrite")
-"""Cheap by changes (0.5), dearer anew (0.7)."""
+MANY_TERMS = Work(1_000, 8, Extent(800_000), Extent(20_000), Extent(6_000_000), install="overwrite")
+"""Dear by changes (3.7), cheaper anew (1.0)."""
+ONE_TERM = Work(1_000, 1, Extent(300_000), Extent(50), partials=2, install="overwrite")
+"""Cheap by changes (0.5), dearer anew (0.6)."""
 
 
 def node(name: str, work: Work, *reads: str, **more: object) -> Candidate:
     rows = 0 if reads else work.delta_rows
-    found = Candidate(name, reads, rows, work.table_rows, "either", work, after_comparing=work.install)
+    found = Candidate(name, reads, rows, work.table, "either", work, after_comparing=work.install)
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -41,8 +41,8 @@ def test_it_is_recomputed_below_others_while_comparing_costs_less_than_it_saves(
 
 
 def test_it_is_not_if_what_comparing_costs_is_more_than_it_saves() -> None:
-    large = replace(MANY_TERMS, terms=4, looked_up_rows=3_000_000, table_rows=500_000)
-    below, above = node("v", large), node("w", replace(ONE_TERM, input_rows=90_000), "v")
+    large = replace(MANY_TERMS, terms=4, looked_up=Extent(3_000_000), table=Extent(500_000))
+    below, above = node("v", large), node("w", ONE_TERM, "v", way="changes")
     found = weigh([below, above], PRICES)
     assert found.alone == {"v"}
     assert found.recomputed == frozenset()
@@ -51,16 +51,16 @@ def test_it_is_not_if_what_comparing_costs_is_more_than_it_saves() -> None:
 
 def test_it_is_not_if_views_above_would_get_the_whole_table_as_a_delta() -> None:
     """Sums of floats, computed anew, differ in their last digits."""
-    above = [node(name, replace(ONE_TERM, input_rows=90_000), "v") for name in ("w", "x", "y", "z")]
-    large = replace(MANY_TERMS, table_rows=300_000)
+    above = [node(name, ONE_TERM, "v", way="changes") for name in ("w", "x", "y", "z")]
+    large = replace(MANY_TERMS, table=Extent(300_000))
     assert recomputed(node("v", large), *above) == {"v"}
     assert recomputed(node("v", large, exact=False), *above) == set()
 
 
 def test_views_above_are_recomputed_too_if_that_saves_comparing() -> None:
     """Alone, ``w`` would take in changes; but then the versions of ``v`` have to be compared for it."""
-    below = node("v", replace(MANY_TERMS, table_rows=900_000))
-    above = node("w", replace(ONE_TERM, input_rows=900_000, looked_up_rows=900_000, terms=2), "v")
+    below = node("v", replace(MANY_TERMS, table=Extent(900_000)))
+    above = node("w", replace(ONE_TERM, inputs=Extent(900_000), looked_up=Extent(900_000), terms=2), "v")
     alone = weigh([above], PRICES)
     assert alone.recomputed == frozenset()
     found = weigh([below, above], PRICES)
@@ -70,11 +70,34 @@ def test_views_above_are_recomputed_too_if_that_saves_comparing() -> None:
 
 @pytest.mark.parametrize("way", ["changes", "full"])
 def test_what_is_settled_stays(way: str) -> None:
-    assert recomputed(node("v", MANY_TERMS, way=way), node("w", ONE_TERM, "v")) == set()
+    above = replace(ONE_TERM, inputs=Extent(900_000))
+    assert recomputed(node("v", MANY_TERMS, way=way), node("w", above, "v")) == set()
 
 
-def test_little_data_is_never_recomputed() -> None:
-    assert recomputed(node("v", replace(MANY_TERMS, input_rows=1_000))) == set()
+def test_a_node_over_little_data_is_weighed_like_others() -> None:
+    """Where all sources are small its way is settled before; beside large ones it has no privilege."""
+    little = replace(MANY_TERMS, inputs=Extent(1_000))
+    assert recomputed(node("v", little)) == {"v"}
+    assert recomputed(node("v", little, way="changes")) == set()
+
+
+def test_bytes_and_files_that_recomputing_reads_count_against_it() -> None:
+    assert recomputed(node("v", MANY_TERMS)) == {"v"}
+    for inputs in (Extent(800_000, files=2_000), Extent(800_000, bytes=2_000_000_000)):
+        assert recomputed(node("v", replace(MANY_TERMS, inputs=inputs))) == set()
+    assert recomputed(node("v", replace(MANY_TERMS, shuffled_bytes=400_000_000))) == set()
+
+
+def test_files_that_the_terms_skip_count_for_changes() -> None:
+    skipping = replace(MANY_TERMS, terms=2, looked_up=Extent(10_000, 100_000, 1))
+    assert recomputed(node("v", skipping)) == set()
+    assert recomputed(node("v", replace(skipping, looked_up=Extent(10_000, 100_000, 1_000)))) == {"v"}
+
+
+def test_what_comparing_reads_of_a_large_table_counts() -> None:
+    below, above = node("v", MANY_TERMS), node("w", ONE_TERM, "v", way="changes")
+    assert recomputed(below, above) == {"v"}
+    assert recomputed(replace(below, table=Extent(20_000, 2_000_000_000, 40)), above) == set()
 
 
 def test_apart_and_together_parts_are_decided_alike() -> None:
@@ -85,14 +108,23 @@ def test_apart_and_together_parts_are_decided_alike() -> None:
     assert both.total == pytest.approx(weigh(first, PRICES).total + weigh(second, PRICES).total)
 
 
+def random_extent(random: Random, most: int) -> Extent:
+    rows = random.randrange(1, most + 1)
+    return Extent(rows, rows * random.randrange(100), rows // random.randrange(1_000, 1_000_000))
+
+
 def random_graph(random: Random, size: int) -> list[Candidate]:
     found: list[Candidate] = []
     for number in range(size):
         below = random.sample([one.name for one in found], min(len(found), random.randrange(3)))
-        rows = random.randrange(1_000, 2_000_000)
+        inputs = random_extent(random, 2_000_000)
+        table = random_extent(random, inputs.rows)
         work = Work(
-            random.randrange(1, 20_000), random.randrange(1, 9), rows, random.randrange(1, rows),
-            random.randrange(5 * rows), partials=random.randrange(4), install=random.choice(["overwrite", "merge"]),
+            random.randrange(1, 20_000), random.randrange(1, 9), inputs, table,
+            random_extent(random, 5 * inputs.rows), random_extent(random, table.rows),
+            random_extent(random, inputs.rows), shuffled_bytes=random.randrange(100_000_000),
+            recomputes_groups=random.random() < 0.2, partials=random.randrange(4),
+            install=random.choice(["overwrite", "merge"]),
         )  # fmt: skip
         found.append(node(f"v{number}", work, *below, exact=random.random() < 0.7))
     return found
@@ -105,10 +137,10 @@ def total(candidates: list[Candidate], chosen: tuple[str, ...]) -> float:
         assert one.work is not None
         work = replace(one.work, delta_rows=one.leaf_rows + sum(rows[name] for name in one.reads))
         anew = one.name in chosen
-        rows[one.name] = one.table_rows if anew and not one.exact else min(work.delta_rows, 2 * one.table_rows)
-        found += handicapped(work, FIXED.full(work)) if anew else FIXED.incremental(work)
+        rows[one.name] = one.table.rows if anew and not one.exact else min(work.delta_rows, 2 * one.table.rows)
+        found += handicapped(FIXED.full(work)) if anew else FIXED.incremental(work)
         if anew and any(one.name in other.reads and other.name not in chosen for other in candidates):
-            found += FIXED.step(compared(one.table_rows, rows[one.name]))
+            found += FIXED.step(compared(one.table, rows[one.name]))
     return found
 
 
@@ -143,8 +175,9 @@ def test_a_large_graph_is_decided_quickly() -> None:
 
 def test_calibrated_costs_recompute_a_node_only_where_that_is_clearly_cheaper() -> None:
     """By the fixed costs it takes in changes; by dearer terms, recomputing is cheaper by a little or by a lot."""
-    few_terms = Work(1_000, 2, 500_000, 20_000, looked_up_rows=500_000, install="overwrite")
-    for term, chosen in ((0.15, set()), (0.5, set()), (1.5, {"v"})):
+    few_terms = Work(1_000, 2, Extent(500_000), Extent(20_000), looked_up=Extent(500_000), install="overwrite")
+    for term, chosen in ((0.15, set()), (0.25, set()), (1.5, {"v"})):
         dear = replace(FIXED, term=term)
         assert weigh([node("v", few_terms)], Prices(dear, FIXED)).recomputed == chosen, term
-    assert weigh([node("v", few_terms)], Prices(replace(FIXED, term=0.5), replace(FIXED, term=0.5))).recomputed == {"v"}
+    dear = replace(FIXED, term=0.25)
+    assert weigh([node("v", few_terms)], Prices(dear, dear)).recomputed == {"v"}

@@ -21,7 +21,7 @@ from strandline.errors import StoreError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
 from strandline.store.deltas import Delta, write_delta, write_summary
-from strandline.store.install import Installed, Method, install, method_for
+from strandline.store.install import TINY_BYTES, TINY_ROWS, Installed, Method, install, is_tiny, method_for
 from strandline.store.node import Node
 from strandline.store.tables import make_ready
 from tests.conftest import bag
@@ -170,7 +170,7 @@ def test_one_copy_of_two_goes_or_both_and_three_are_an_error(
 
 
 def force(monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
-    monkeypatch.setattr(installing, "method_for", lambda node, delta, rows: method)
+    monkeypatch.setattr(installing, "method_for", lambda *_: method)
 
 
 @pytest.mark.parametrize("method", ["overwrite", "merge"])
@@ -338,6 +338,37 @@ def test_the_way_follows_from_delta_and_table(rows: Table, groups: Table) -> Non
     assert method_for(groups.node, Delta("", 3, 0, "summary"), 10) == "merge"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10) == "overwrite"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10**6) == "merge"
+
+
+@pytest.mark.parametrize(
+    ("rows", "bytes", "tiny"),
+    [
+        (0, None, True),
+        (TINY_ROWS, None, True),
+        (TINY_ROWS, 10**12, True),
+        (TINY_ROWS + 1, None, False),
+        (TINY_ROWS + 1, TINY_BYTES, True),
+        (TINY_ROWS + 1, TINY_BYTES + 1, False),
+        (10 * TINY_ROWS, TINY_BYTES, True),
+        (10 * TINY_ROWS + 1, 0, False),
+        (None, None, False),
+        (None, 0, False),
+    ],
+)
+def test_a_table_is_tiny_by_its_rows_or_if_there_are_not_many_by_its_bytes(
+    rows: int | None, bytes: int | None, tiny: bool
+) -> None:
+    assert is_tiny(rows, bytes) == tiny
+
+
+def test_a_table_of_many_narrow_rows_is_overwritten(rows: Table, groups: Table) -> None:
+    few = Delta("", 3, 3)
+    for table, otherwise in ((rows, "merge"), (groups, "delete+append")):
+        assert method_for(table.node, few, 10**6, TINY_BYTES) == "overwrite"
+        assert method_for(table.node, few, 10**6, TINY_BYTES + 1) == otherwise
+        assert method_for(table.node, few, 10**7, TINY_BYTES) == otherwise
+    assert method_for(rows.node, Delta("", 3, 0), 10**6, TINY_BYTES) == "append"
+    assert method_for(groups.node, Delta("", 3, 0, "summary"), 10**6, TINY_BYTES) == "merge"
 
 
 def test_what_somebody_else_wrote_is_undone_before_a_step(rows: Table) -> None:

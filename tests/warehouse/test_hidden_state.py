@@ -77,7 +77,7 @@ def test_it_is_recomputed_for_its_cost_only_if_all_views_that_it_is_part_of_may_
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, policies: tuple[str, ...], strategy: str
 ) -> None:
     monkeypatch.setattr("strandline.warehouse.FIXED", LinearCosts(term=10.0))
-    monkeypatch.setattr("strandline.cost.model.LITTLE_ROWS", 0)
+    monkeypatch.setattr("strandline.propagate.planner.LITTLE_ROWS", 0)
     stored = "TBLPROPERTIES ('strandline.hidden' = 'stored')"
     for number, policy in enumerate(policies):
         wh.sql(f"CREATE MATERIALIZED VIEW v{number} {stored} REFRESH POLICY {policy} AS {BUSY}")
