@@ -328,8 +328,8 @@ class Warehouse:
         followed = any(record.kind in ("copy", "base") for record in self._catalog.views.all())
         waiting = followed or self._declared.unread() or self._catalog.refreshes.unfinished() is not None
         if not plans and not pending and not waiting:
-            planner, moving = self._planner(), self._moving(names)
-            plan = None if planner.to_take_in(moving) else planner.plan(moving, self._named(names) if full else ())
+            planner, moving, anew = self._planner(), self._moving(names), self._named(names) if full else []
+            plan = None if planner.to_take_in(moving, anew) else planner.plan(moving, anew)
             if plan is not None and plan.empty and not any(node.blocked for node in plan.nodes):
                 return self._nothing_done(plan)
         with self._changing("refresh", wait, watcher, restart=restart) as (lease, resumed):
@@ -356,7 +356,7 @@ class Warehouse:
                 replace_lost_tables(self._catalog, self._engine, self._vdag(), anew)
                 advanced = self._advance(wanted, anew, lease, watcher)
                 planner = self._planner(advanced)
-                plan = planner.plan(wanted, anew, self._taken_in(planner, wanted, watcher))
+                plan = planner.plan(wanted, anew, self._taken_in(planner, wanted, anew, watcher))
             done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
             return _told(done, advanced)
 
@@ -727,9 +727,9 @@ class Warehouse:
             if self._engine.started or (newest, views) != before:
                 self._exported.follow(newest, views)
 
-    def _taken_in(self, planner: Planner, names: Sequence[str], watcher: Watcher) -> Taken | None:
+    def _taken_in(self, planner: Planner, names: Sequence[str], full: Sequence[str], watcher: Watcher) -> Taken | None:
         """The changes that the plan is to be made with; None if it is made without."""
-        steps = planner.to_take_in(names)
+        steps = planner.to_take_in(names, full)
         if not steps:
             return None
         self._note_processes()

@@ -81,10 +81,11 @@ class Planner:
         self._applying = self._applying_to(self._inputs)
         self._weighed = Weighed()
 
-    def to_take_in(self, names: Collection[str]) -> list[tuple[Step, Schema]]:
+    def to_take_in(self, names: Collection[str], full: Collection[str] = ()) -> list[tuple[Step, Schema]]:
         """Changes of leaves that should be taken in before *names* are planned, each with the columns that are read.
 
-        None if there is little data, and none of a table of which so much changed that it makes no difference.
+        None if there is little data, none for nodes in *full*, which are recomputed, and none of a table of which so
+        much changed that it makes no difference.
         """
         order = self._vdag.with_ancestors(names)
         self._inputs = self._inputs_of(order)
@@ -95,7 +96,7 @@ class Planner:
         for name in order:
             node = self._vdag.nodes[name]
             base = self._baselines.get(node.record.id)
-            for leaf, after in self._followed(node, base) if base is not None else ():
+            for leaf, after in self._followed(node, base) if base is not None and name not in full else ():
                 key = (leaf, key_of(after))
                 if key not in wanted:
                     wanted[key] = (maker.ingest(leaf, after), {})

@@ -19,6 +19,9 @@ from strandline.store.deltas import Delta
 MOST_ROWS = 2_000_000
 """A larger delta is left as it is."""
 
+LOOKED_AT_ROWS = 500_000
+"""Of a larger delta it is not asked, before it is used, what is left in some columns."""
+
 WORTH_WRITING = 0.5
 """What is left is stored apart if it is no more than this share."""
 
@@ -42,7 +45,7 @@ def in_columns(delta: Delta, columns: Sequence[str], path: str, options: Mapping
 
 def rows_left(delta: Delta, columns: Sequence[str], options: Mapping[str, str] | None = None) -> int:
     """How many rows *delta* has in *columns*, or all that it has where that is not looked at."""
-    if not (delta.inserted and delta.deleted) or delta.rows > MOST_ROWS:
+    if not (delta.inserted and delta.deleted) or delta.rows > LOOKED_AT_ROWS:
         return delta.rows
     schema = files.columns(delta.path, options)
     if schema is None or not _narrower(schema, columns):
