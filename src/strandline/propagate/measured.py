@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from strandline.catalog import Catalog
@@ -33,7 +34,12 @@ def measured(step: Step, metrics: Metrics, *, resumed: bool) -> dict[str, Any]:
 
 
 def calibrate(catalog: Catalog, prior: CostModel) -> None:
-    """Fit the constants to the newest steps, and keep them for the plans to come."""
-    found = calibrated(catalog.refreshes.measured(CONSIDERED), prior, catalog.clock())
+    """Fit the constants to the newest steps, and keep them for the plans to come.
+
+    A history that no constants can be fitted to is no reason to fail: what was refreshed is published by now.
+    """
+    found = None
+    with suppress(ArithmeticError, LookupError, TypeError, ValueError):
+        found = calibrated(catalog.refreshes.measured(CONSIDERED), prior, catalog.clock())
     if found is not None:
         catalog.settings.put(SETTING, found.to_text())
