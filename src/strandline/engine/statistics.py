@@ -142,14 +142,14 @@ def _between(keys: Sequence[Any], low: Any, high: Any) -> bool:
 
 
 def _overlaps(ends: Ends, pairs: Collection[Ends]) -> bool:
-    low, high = map(_comparable, ends)
+    low, high = ends
     if low is None or high is None:
         return True
     try:
-        return any(low <= last and first <= high for first, last in pairs)
-    except TypeError:  # values of another type than the statistics
+        return any(low <= _like(low, last) and _like(low, first) <= high for first, last in pairs)
+    except (TypeError, ValueError):  # values of another type than the statistics, or days that Python has none of
         return True
 
 
-def _comparable(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else value
+def _like(known: Any, value: Any) -> Any:
+    return date.fromisoformat(value) if isinstance(known, date) and isinstance(value, str) else value

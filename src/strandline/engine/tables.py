@@ -12,7 +12,7 @@ from strandline.sql.names import literal, quoted, quoted_list
 from strandline.sql.relations import empty_select
 from strandline.sql.render import SIGN
 
-_VERSION = re.compile(r"\bVERSION AS OF \d+\b")
+_VERSION = re.compile(r"\bdelta\.`(?:[^`]|``)+` VERSION AS OF \d+\b")
 
 
 def table(path: str, version: int) -> str:
@@ -26,8 +26,9 @@ def near(sql: str, limits: Mapping[str, Sequence[tuple[Any, Any]]]) -> str:
     To Spark that is a comment: conditions that say the same stand beside. Within a small step the engine, which hands
     files to Spark then, reads fewer of them.
     """
-    told = json.dumps(limits)
-    return _VERSION.sub(lambda found: f"{found[0]} /* near {told} */", sql) if limits and "*/" not in told else sql
+    # A comment may hold others: neither must one begin in a value, nor end.
+    told = json.dumps(limits).replace("*", "\\u002a")
+    return _VERSION.sub(lambda found: f"{found[0]} /* near {told} */", sql) if limits else sql
 
 
 def select(path: str, version: int, columns: Schema) -> str:

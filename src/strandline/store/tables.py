@@ -40,7 +40,7 @@ def _laid_out(engine: Engine, node: Node, sql: str, log: DeltaLog) -> str:
     if wanted:
         return f"SELECT {columns} FROM ({sql}) SORT BY {quoted_list(wanted)}"
     key = _ordered_key(node)
-    if key is None or engine.capabilities.engine != "spark" or _overwritten(log):
+    if key is None or engine.small or engine.capabilities.engine != "spark" or _overwritten(log):
         return f"SELECT {columns} FROM ({sql})"
     return f"SELECT /*+ REPARTITION_BY_RANGE({key}) */ {columns} FROM ({sql}) SORT BY {key}"
 
