@@ -16,9 +16,8 @@ from strandline.sql.references import replaced
 from tests.conftest import bag
 from tests.docs.markdown import ROOT, blocks
 from tests.docs.tour import carry_out
-from tests.engines.remote_warehouse import assert_verified
 from tests.engines.transformations import TRANSFORMATIONS
-from tests.warehouse.shop import Shop
+from tests.warehouse.shop import Shop, assert_verified
 
 VIEWS = {
     "spark": [
