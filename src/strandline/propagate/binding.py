@@ -19,7 +19,7 @@ from strandline.sources.protocol import Source
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN, render
 from strandline.store.deltas import Delta
-from strandline.store.node import Node
+from strandline.store.node import Node, stored_limits
 from strandline.store.ranges import stored_ranges
 
 
@@ -111,14 +111,8 @@ class Binding:
         """Within what the stored columns of a table lie that is asked for."""
         if not isinstance(scan, Near):
             return {}
-        fields = {column.name: field.name for column, field in zip(scan.columns, scan.fields, strict=True)}
         node = self._vdag.nodes.get(scan.operand.relation) if isinstance(scan.operand, At) else None
-        found = {}
-        for column, ranges in scan.limits:
-            stored = fields[column] if node is None else node.stored_column(fields[column])
-            if stored is not None:
-                found[stored] = ranges.values
-        return found
+        return stored_limits(scan, dict(scan.limits), node)
 
     def at(self, relation: str, pinned: Json, columns: Schema | None) -> str:
         """The rows of a leaf or node at a position or version: *columns*, or all."""

@@ -20,6 +20,7 @@ from strandline.ingest.dumped import DumpedSource
 from strandline.integrate.fill import Filling
 from strandline.propagate.context import Context
 from strandline.propagate.faults import BACK_OFF, message, passing
+from strandline.propagate.look_ahead import INTERRUPTED_EVERY
 from strandline.propagate.measured import calibrate, measured
 from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.progress import Event, Watcher, nobody
@@ -31,9 +32,6 @@ from strandline.propagate.steps import Steps
 from strandline.propagate.storage_faults import told_of
 from strandline.stopwatch import Stopwatch, running, spending
 from strandline.store import layout
-
-INTERRUPTED_EVERY = 0.5
-"""How many seconds apart a step that is to end is interrupted: between two jobs it does not notice."""
 
 
 def execute(context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher = nobody) -> RefreshReport:

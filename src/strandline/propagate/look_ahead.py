@@ -38,7 +38,7 @@ class Taken:
     def delta(self, leaf: str, after: Position) -> Delta | None:
         """The delta of a leaf since a position, if it was taken in."""
         found = self.results.get((leaf, key_of(after)))
-        return None if found is None else Delta(found["path"], found["inserted"], found["deleted"], found["form"])
+        return None if found is None else Delta.told_by(found)
 
     def into(self, step: Step) -> Step:
         """An ingest step, with what came of it if it was done here."""
@@ -79,5 +79,4 @@ def _ingested(context: Context, step: Step, columns: Schema, path: str) -> dict[
     with engine.beside(), engine.step(step.subject, step.kind, **step.run_as) as metrics:
         changes = context.sources[source].changes(table, step.after, step.upto, columns)
         delta = ingest(engine, step.subject, changes, columns, path)
-    noted = {"path": delta.path, "inserted": delta.inserted, "deleted": delta.deleted, "form": delta.form}
-    return {**noted, **measured(step, metrics, resumed=False), "seconds": time.monotonic() - began}
+    return {**delta.noted(), **measured(step, metrics, resumed=False), "seconds": time.monotonic() - began}

@@ -18,6 +18,7 @@ from strandline.catalog import Json
 from strandline.cost.charges import Extent
 from strandline.propagate.inputs import Inputs
 from strandline.propagate.vdag import Vdag
+from strandline.store.node import stored_limits
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,7 @@ class Reach:
         return self.inputs.extent(name, len(node.stored), {c: pairs for c, pairs in bounds.items() if c in node.key})
 
     def _extent(self, relation: str, scan: Scan, limits: Limits) -> Extent:
-        fields = {column.name: field.name for column, field in zip(scan.columns, scan.fields, strict=True)}
-        node = self.vdag.nodes.get(relation)
-        bounds = {}
-        for column, ranges in limits.items():
-            stored = fields[column] if node is None else node.stored_column(fields[column])
-            if stored is not None:
-                bounds[stored] = ranges.values
+        bounds = stored_limits(scan, limits, self.vdag.nodes.get(relation))
         return self.inputs.extent(relation, len(scan.fields), bounds)
 
     def _ranges(self, scan: Scan, name: str) -> Ranges | None:

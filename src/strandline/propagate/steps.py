@@ -82,14 +82,14 @@ class Steps:
         """What a step made is there for the steps after it."""
         match step.kind:
             case "ingest" | "compare":
-                self._deltas[(step.subject, key_of(step.after))] = _delta(result)
+                self._deltas[(step.subject, key_of(step.after))] = Delta.told_by(result)
             case "share":
-                self._shared[step.subject] = _delta(result)
+                self._shared[step.subject] = Delta.told_by(result)
             case "compute":
                 baseline = self._plan.node(step.subject).baseline
                 assert baseline is not None
                 node = self._context.vdag.nodes[step.subject]
-                self._deltas[(step.subject, key_of(node.pin(baseline)))] = _delta(result)
+                self._deltas[(step.subject, key_of(node.pin(baseline)))] = Delta.told_by(result)
                 self._holding[step.subject] = result.get("constraints") or {}
             case "install" | "recompute":
                 self._versions[step.subject] = result["version"]
@@ -146,7 +146,7 @@ class Steps:
         changes = source.changes(table, step.after, step.upto, columns)
         delta = ingest(self._context.engine, step.subject, changes, columns, path)
         self.follow(step)
-        return _noted(delta)
+        return delta.noted()
 
     def _readers(self, ingested: Step) -> list[Node]:
         """The nodes that take in an ingested delta, or look at it."""
@@ -206,7 +206,7 @@ class Steps:
             written = write_summary(self._context.engine, sql, node.stored, path)
         else:
             written = write_delta(self._context.engine, sql, delta.plan.columns, path, delta.form)
-        return {**_noted(written), **read}
+        return {**written.noted(), **read}
 
     def _share(self, step: Step, path: str) -> dict[str, Any]:
         """The delta of a join, for all nodes that hold it."""
@@ -223,9 +223,9 @@ class Steps:
         delta = delta_of(node.block, touched, insert_only=False, assumed=assumed, order=shared.order)
         rows_in = {"rows_in": sum(delta.rows for delta in seen_since.values())}
         if delta is None:
-            return {**_noted(Delta("", 0, 0)), **rows_in}
+            return {**Delta("", 0, 0).noted(), **rows_in}
         sql = binding.sql(delta.plan, bound, signed=True)
-        return {**_noted(write_delta(engine, sql, delta.plan.columns, path)), **rows_in}
+        return {**write_delta(engine, sql, delta.plan.columns, path).noted(), **rows_in}
 
     def _seen_since(self, plan: NodePlan | SharedDelta) -> dict[str, Delta]:
         """The deltas of what changed since it was seen."""
@@ -239,7 +239,7 @@ class Steps:
             return self._take_dump(source, node, plan, path)
         changes = self._copied(name).stored_changes(table, after, upto)
         delta = ingest(self._context.engine, node.name, changes, node.stored, path)
-        return {**_noted(delta), "rows_in": delta.rows}
+        return {**delta.noted(), "rows_in": delta.rows}
 
     def _take_integrated(self, plan: NodePlan) -> dict[str, Any]:
         """The delta of a base view was computed before the plan was made."""
@@ -256,14 +256,14 @@ class Steps:
         assert plan.baseline is not None
         taken = take_dump(context.engine, source, node, plan.baseline, position, path)
         told = {"how": taken.how, "set_aside": taken.set_aside}
-        return {**_noted(taken.delta), "rows_in": taken.delta.rows, **told}
+        return {**taken.delta.noted(), "rows_in": taken.delta.rows, **told}
 
     def _compare(self, step: Step, path: str) -> dict[str, Any]:
         node = self._context.vdag.nodes[step.subject]
         before = node.pinned_version(step.after)
         assert before is not None
         sql = tables.difference(node.path, before, self._version(node), node.stored)
-        return _noted(write_delta(self._context.engine, sql, node.stored, path))
+        return write_delta(self._context.engine, sql, node.stored, path).noted()
 
     def _install(self, step: Step, resumed: bool) -> tuple[dict[str, Any], NewVersion]:
         node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
@@ -358,11 +358,3 @@ class Steps:
         if node.base and base is not None:
             seen.update({NOTED: base.inputs[NOTED], HISTORY: dict(plan.history) if plan.history else None})
         return NewVersion(node.record.id, version, seen, plan.positions)
-
-
-def _noted(delta: Delta) -> dict[str, Any]:
-    return {"path": delta.path, "inserted": delta.inserted, "deleted": delta.deleted, "form": delta.form}
-
-
-def _delta(result: Mapping[str, Any]) -> Delta:
-    return Delta(result["path"], result["inserted"], result["deleted"], result.get("form", "explicit"))

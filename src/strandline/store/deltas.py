@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from strandline.algebra.block import Form
 from strandline.algebra.schema import Schema, names
@@ -28,6 +30,15 @@ class Delta:
     @property
     def rows(self) -> int:
         return self.inserted + self.deleted
+
+    def noted(self) -> dict[str, Any]:
+        """As the result of a step has it."""
+        return {"path": self.path, "inserted": self.inserted, "deleted": self.deleted, "form": self.form}
+
+    @classmethod
+    def told_by(cls, result: Mapping[str, Any]) -> Delta:
+        """The inverse, among whatever else a result says."""
+        return cls(result["path"], result["inserted"], result["deleted"], result.get("form", "explicit"))
 
 
 def write_delta(engine: Engine, sql: str, columns: Schema, path: str, form: Form = "explicit") -> Delta:

@@ -9,6 +9,7 @@ from typing import Any
 from strandline.algebra.block import Block
 from strandline.algebra.codec import from_json
 from strandline.algebra.constraints import origins
+from strandline.algebra.near import Limits, Pairs
 from strandline.algebra.plan import At, Backing, Output, Plan, Project, Scan, scans
 from strandline.algebra.scalar import Col
 from strandline.algebra.schema import Schema, names
@@ -179,6 +180,17 @@ class Node:
         if self.block is not None:
             return self.block.reading(stored)
         return renaming(stored, self.visible)
+
+
+def stored_limits(scan: Scan, limits: Limits, node: Node | None) -> dict[str, Pairs]:
+    """Within what columns lie that are asked of a table, as it is stored: that of *node*, or of a source."""
+    fields = {column.name: field.name for column, field in zip(scan.columns, scan.fields, strict=True)}
+    found = {}
+    for column, ranges in limits.items():
+        stored = fields[column] if node is None else node.stored_column(fields[column])
+        if stored is not None:
+            found[stored] = ranges.values
+    return found
 
 
 def passing_node(name: str, body: Plan) -> Node:
