@@ -22,7 +22,7 @@ from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.progress import Event
 from strandline.propagate.report import RefreshReport
 from strandline.store.deltas import Delta
-from tests.warehouse.shop import Shop, assert_verified, create_views
+from tests.warehouse.shop import Shop, assert_verified, followed, made_shop
 
 pytestmark = pytest.mark.spark
 
@@ -38,17 +38,13 @@ VIEWS = {
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    shop = Shop(tmp_path_factory.mktemp("lakes"))
-    shop.create()
-    return shop
+    return made_shop(tmp_path_factory.mktemp("lakes"))
 
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory, engine: Engine, shop: Shop) -> Iterator[Warehouse]:
     """One for all tests here, each of which leaves it up to date."""
-    with Warehouse.open(tmp_path_factory.mktemp("project"), spark=engine.spark) as warehouse:
-        shop.declare(warehouse)
-        create_views(warehouse, VIEWS)
+    with followed(tmp_path_factory.mktemp("project"), engine, shop, VIEWS) as warehouse:
         yield warehouse
 
 
@@ -85,11 +81,6 @@ def shown(warehouse: Warehouse, view: str) -> tuple[int, Any]:
     return entry.version, entry.positions["shop.orders"]
 
 
-def assert_all_verified(warehouse: Warehouse) -> None:
-    assert_verified(warehouse)
-    assert [name for name in VIEWS if not warehouse.verify(name).ok] == []
-
-
 def test_a_plan_is_made_with_changes_that_are_there_and_tells_what_came_of_them(
     warehouse: Warehouse, shop: Shop
 ) -> None:
@@ -111,7 +102,7 @@ def test_a_plan_is_made_with_changes_that_are_there_and_tells_what_came_of_them(
     orders: Any = ingests(plan)["shop.orders"].taken
     now = DeltaTable(shop.path("orders")).to_pyarrow_table().num_rows
     assert (orders["inserted"], orders["deleted"]) == (now - before, 0)
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
     assert left_over(warehouse) == []
 
 
@@ -124,7 +115,7 @@ def test_what_was_taken_in_is_part_of_history_and_profile(warehouse: Warehouse, 
     assert newest.refresh.id == report.refresh_id and newest.step.result["inserted"] == 2
     assert warehouse.profile(report.refresh_id[:8]).to_dict()
     assert warehouse.refresh().ok
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 def test_views_that_have_seen_other_positions_take_in_each_their_own(warehouse: Warehouse, shop: Shop) -> None:
@@ -135,7 +126,7 @@ def test_views_that_have_seen_other_positions_take_in_each_their_own(warehouse: 
     steps = warehouse._catalog.refreshes.steps(report.refresh_id)
     found = sorted(int(str(s.result["inserted"])) for s in steps if (s.kind, s.view) == ("ingest", "shop.orders"))
     assert found == [2, 3]
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 def test_a_view_that_reads_no_changed_column_has_nothing_to_compute_and_moves_on(
@@ -155,7 +146,7 @@ def test_a_view_that_reads_no_changed_column_has_nothing_to_compute_and_moves_on
     assert after != before
     assert after == shown(warehouse, "big_orders")[1] == warehouse._sources["shop"].position("orders")
     assert warehouse.plan().empty
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 def test_a_view_above_one_that_nothing_touches_stays_right(warehouse: Warehouse, shop: Shop) -> None:
@@ -166,7 +157,7 @@ def test_a_view_above_one_that_nothing_touches_stays_right(warehouse: Warehouse,
         ("big_orders", "revenue", "days"), 0
     )
     assert report.ok and warehouse.plan().empty
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -190,11 +181,11 @@ def test_a_commit_that_comes_meanwhile_waits_for_the_next_refresh(
     orders: Any = recorded(warehouse, report)["shop.orders"].result
     assert report.ok and orders["inserted"] == 2
     assert {shown(warehouse, view)[1]["version"] for view in ("big_orders", "days")} == {wanted["version"]}  # type: ignore[index, call-overload]
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
     report = warehouse.refresh()
     orders = recorded(warehouse, report)["shop.orders"].result
     assert report.ok and orders["inserted"] == 3
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 def broken(leaf_that_fails: str) -> Any:
@@ -219,7 +210,7 @@ def test_what_cannot_be_taken_in_is_left_to_the_plan(
         "lake.lines": True,
     }
     assert {step.status for step in recorded(warehouse, report).values()} == {"done"}
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
     assert left_over(warehouse) == []
 
 
@@ -235,9 +226,9 @@ def test_what_the_plan_cannot_take_in_either_stops_its_views_alone(
     assert {name for name, view in report.views.items() if view.problem} == {"revenue", "overall"}
     assert recorded(warehouse, report)["lake.lines"].status == "failed"
     assert "no room for the delta" in str(recorded(warehouse, report)["lake.lines"].error)
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
     assert warehouse.refresh().ok
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
     assert left_over(warehouse) == []
 
 
@@ -254,7 +245,7 @@ def test_a_table_of_which_much_changed_is_left_to_the_plan(
     report = warehouse.refresh()
     assert report.ok
     assert [step.taken for step in ingests(plan_of(warehouse, report)).values()] == [None]
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 def test_over_little_data_nothing_is_taken_in_early(
@@ -265,7 +256,7 @@ def test_over_little_data_nothing_is_taken_in_early(
     report = warehouse.refresh()
     assert report.ok
     assert {step.taken for step in ingests(plan_of(warehouse, report)).values()} == {None}
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 def test_a_plan_that_is_looked_at_takes_nothing_in(warehouse: Warehouse, shop: Shop) -> None:
@@ -274,7 +265,7 @@ def test_a_plan_that_is_looked_at_takes_nothing_in(warehouse: Warehouse, shop: S
     assert {step.taken for step in ingests(plan).values()} == {None}
     assert left_over(warehouse) == []
     assert warehouse.refresh(plan).ok
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
 
 
 @pytest.mark.parametrize("moment", ["started", "waiting"])
@@ -309,7 +300,7 @@ def test_an_interrupted_look_ahead_leaves_no_refresh(
     assert len(warehouse.states()) == states
     report = warehouse.refresh()
     assert report.ok and report.resumed is None
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
     monkeypatch.setattr("strandline.upkeep.leftovers.SAFE_AGE", timedelta())
     warehouse.maintain()
     assert left_over(warehouse) == [], "what was stored in vain is cleared by upkeep"
@@ -332,5 +323,5 @@ def test_a_refresh_that_stops_after_looking_ahead_is_taken_up_with_what_was_take
             patched.setattr(module, "ingest", broken("shop.orders"))
         report = warehouse.refresh()
     assert report.ok and report.resumed is not None
-    assert_all_verified(warehouse)
+    assert_verified(warehouse)
     assert left_over(warehouse) == []

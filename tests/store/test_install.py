@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -20,6 +22,7 @@ from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
+from strandline.store import small_tables
 from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import TINY_BYTES, TINY_ROWS, Installed, Method, install, is_tiny, method_for
 from strandline.store.node import Node
@@ -29,6 +32,7 @@ from tests.conftest import bag
 pytestmark = pytest.mark.spark
 
 Rows = Sequence[tuple[object, ...]]
+BySpark = Literal["overwrite by Spark"]
 
 ROWS = [(1, "a"), (1, "a"), (1, "a"), (2, "b"), (None, "n"), (3, None)]
 
@@ -86,7 +90,24 @@ VIEWS = {
     "keyed": "AS SELECT k, s FROM m.keyed",
     "overall": "AS SELECT count(*) AS n, sum(k) AS k FROM m.t",
     "figure_7_4": "AS SELECT k, s FROM m.figure_7_4",
+    "typed": "AS SELECT * FROM m.typed",
 }
+
+TYPES = {
+    "boolean": ("true", "false"),
+    "tinyint": ("-128", "1"),
+    "smallint": ("300", "1"),
+    "int": ("70000", "1"),
+    "float": ("NaN", "-0.0"),
+    "double": ("-0.0", "NaN"),
+    "decimal(38,10)": ("1.5", "-2"),
+    "string": ("", "é"),
+    "binary": ("", "b"),
+    "date": ("0001-01-01", "9999-12-31"),
+    "timestamp": ("1900-01-01 00:00:00.000001", "2026-06-01 12:00:00"),
+    "timestamp_ntz": ("1900-01-01 00:00:00.000001", "2026-06-01 12:00:00"),
+}
+"""With two values each."""
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +118,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator
     for name, rows, key in (("t", ROWS, []), ("keyed", KEYED, ["k"]), ("figure_7_4", FIGURE_7_4, [])):
         source.create(name, (Column("k", "bigint"), Column("s", "string")), key)
         source.commit(name, rows)
+    source.create("typed", tuple(Column(f"c{place}", kind) for place, kind in enumerate(TYPES)))
     with Warehouse.open(folder / "project", spark=engine.spark) as warehouse:
         warehouse.attach(source)
         for name, query in VIEWS.items():
@@ -169,13 +191,32 @@ def test_one_copy_of_two_goes_or_both_and_three_are_an_error(
     assert figure_7_4.contents() == bag(FIGURE_7_4)
 
 
-def force(monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
-    monkeypatch.setattr(installing, "method_for", lambda *_: method)
+def test_values_of_every_type_are_told_apart_as_by_spark(
+    tables: dict[str, Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (tuple(values[place] for values in TYPES.values()) for place in (0, 1))
+    found = {}
+    ways: tuple[Method | BySpark, ...] = ("overwrite", "overwrite by Spark")
+    for way in ways:
+        with monkeypatch.context() as patched, contextmanager(_copy)(tables["typed"], tmp_path / way) as table:
+            force(patched, way)
+            table.baseline = table.install(table.delta([one, one, other, other], [])).version
+            done = table.install(table.delta([other], [one]))
+            found[way] = table.contents(done.version)
+            assert len(table.engine.rows(table.node.select(done.version))) == 4
+    assert found["overwrite"] == found["overwrite by Spark"]
 
 
-@pytest.mark.parametrize("method", ["overwrite", "merge"])
+def force(monkeypatch: pytest.MonkeyPatch, method: Method | BySpark) -> None:
+    """Let tables be changed by *method*; a small one is overwritten without Spark unless it says otherwise."""
+    if method == "overwrite by Spark":
+        monkeypatch.setattr(small_tables, "overwrite", lambda *_: False)
+    monkeypatch.setattr(installing, "method_for", lambda *_: "overwrite" if method == "overwrite by Spark" else method)
+
+
+@pytest.mark.parametrize("method", ["overwrite", "overwrite by Spark", "merge"])
 def test_just_as_many_copies_are_deleted_as_the_delta_says(
-    rows: Table, monkeypatch: pytest.MonkeyPatch, method: Method
+    rows: Table, monkeypatch: pytest.MonkeyPatch, method: Method | BySpark
 ) -> None:
     force(monkeypatch, method)
     delta = rows.delta([(2, "b"), (9, None)], [(1, "a"), (1, "a"), (None, "n"), (3, None)])
@@ -184,10 +225,10 @@ def test_just_as_many_copies_are_deleted_as_the_delta_says(
     assert rows.contents(rows.baseline) == bag(ROWS)
 
 
-@pytest.mark.parametrize("method", ["overwrite", "merge"])
+@pytest.mark.parametrize("method", ["overwrite", "overwrite by Spark", "merge"])
 @pytest.mark.parametrize("deleted", [[(7, "x")], [(1, "a")] * 4, [(None, None)]])
 def test_a_delete_without_a_row_fails_and_changes_nothing(
-    rows: Table, monkeypatch: pytest.MonkeyPatch, method: Method, deleted: list[tuple[object, ...]]
+    rows: Table, monkeypatch: pytest.MonkeyPatch, method: Method | BySpark, deleted: list[tuple[object, ...]]
 ) -> None:
     force(monkeypatch, method)
     delta = rows.delta([(5, "new")], deleted)

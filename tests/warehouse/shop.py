@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from strandline import Warehouse
+from strandline.engine.session import Engine
 from tests.campaign.together import different
 
 CUSTOMERS = pa.schema([("c_id", pa.int64()), ("name", pa.string()), ("region", pa.string())])
@@ -146,6 +148,22 @@ class Shop:
                 price = None if pick(15) == 0 else Decimal(pick(5000)) / 100
                 lines.append({"o_id": number, "product": f"p{pick(8)}", "qty": pick(6), "price": price})
         return pa.Table.from_pylist(orders, ORDERS), pa.Table.from_pylist(lines, LINES)
+
+
+def made_shop(folder: Path) -> Shop:
+    """A shop below *folder* whose tables are filled."""
+    shop = Shop(folder)
+    shop.create()
+    return shop
+
+
+@contextmanager
+def followed(folder: Path, engine: Engine, shop: Shop, views: dict[str, str]) -> Iterator[Warehouse]:
+    """A warehouse in *folder* with *views* of the shop, filled."""
+    with Warehouse.open(folder, spark=engine.spark) as warehouse:
+        shop.declare(warehouse)
+        create_views(warehouse, views)
+        yield warehouse
 
 
 def create_views(warehouse: Warehouse, views: dict[str, str] = VIEWS, policy: str = "INCREMENTAL") -> None:

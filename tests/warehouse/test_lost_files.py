@@ -15,7 +15,7 @@ from strandline.algebra.bag import SignedBag
 from strandline.engine.session import Engine
 from strandline.propagate.progress import Event
 from tests.conftest import bag
-from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
+from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views, made_shop
 
 pytestmark = pytest.mark.spark
 
@@ -25,9 +25,7 @@ SOME = ("big_orders", "by_product", "busiest")
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """The lakes of all tests."""
-    shop = Shop(tmp_path_factory.mktemp("lakes"))
-    shop.create()
-    return shop
+    return made_shop(tmp_path_factory.mktemp("lakes"))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from strandline.engine.session import Engine
 from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.report import RefreshReport
 from strandline.propagate.steps import Steps
-from tests.warehouse.shop import Shop, assert_verified, create_views
+from tests.warehouse.shop import Shop, assert_verified, followed, made_shop
 
 pytestmark = pytest.mark.spark
 
@@ -35,17 +35,13 @@ JOIN = "lake.lines ⋈ shop.orders"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    shop = Shop(tmp_path_factory.mktemp("lakes"))
-    shop.create()
-    return shop
+    return made_shop(tmp_path_factory.mktemp("lakes"))
 
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory, engine: Engine, shop: Shop) -> Iterator[Warehouse]:
     """One for all tests here, each of which leaves it up to date."""
-    with Warehouse.open(tmp_path_factory.mktemp("project"), spark=engine.spark) as warehouse:
-        shop.declare(warehouse)
-        create_views(warehouse, VIEWS)
+    with followed(tmp_path_factory.mktemp("project"), engine, shop, VIEWS) as warehouse:
         yield warehouse
 
 

@@ -126,7 +126,7 @@ class PinnedReads(DifferingReads):
             rows = pa.table(table.load_cdf(starting_version=int(first), ending_version=int(last)).read_all())
         except (DeltaError, OSError):
             return None
-        return self._session.createDataFrame(_usual(rows)) if rows.num_rows else None
+        return self._session.createDataFrame(usual(rows)) if rows.num_rows else None
 
 
 def no_rows(session: SparkSession, schema: StructType) -> DataFrame:
@@ -177,7 +177,7 @@ def plain_files(
     return [f"{path.rstrip('/')}/{file}" for file in found], table.schema().to_json()
 
 
-def _usual(table: pa.Table) -> pa.Table:
+def usual(table: pa.Table) -> pa.Table:
     """Rows in the types of Arrow that Spark reads (delta-rs has newer ones), any value of which may be NULL."""
     return table.cast(pa.schema([pa.field(field.name, usual_type(field.type)) for field in table.schema]))
 
@@ -208,6 +208,17 @@ def _plain(table: DeltaTable) -> bool:
     return not metadata.partition_columns and not mapped and _PLAIN_FEATURES.issuperset(protocol.reader_features or ())
 
 
+def read_version(
+    path: str, version: int, columns: Sequence[str], options: Mapping[str, str] | None = None
+) -> pa.Table | None:
+    """The rows of a version of a small table; None if there is more to them than its files hold."""
+    try:
+        table = DeltaTable(path, version=version, storage_options=dict(options or {}) or None)
+        return usual(table.to_pyarrow_table(columns=list(columns))) if _plain(table) else None
+    except (DeltaError, OSError):
+        return None
+
+
 def collected(frame: DataFrame) -> pa.Table | None:
     """The rows of a small result; None if Arrow does not have its types, or it is not small after all."""
     if any(kind in frame.schema.simpleString() for kind in _NOT_IN_ARROW):
@@ -218,7 +229,7 @@ def collected(frame: DataFrame) -> pa.Table | None:
         if "maxResultSize" in str(error):
             return None
         raise
-    return _usual(table)
+    return usual(table)
 
 
 def write_files(table: pa.Table, path: str, options: Mapping[str, str]) -> bool:

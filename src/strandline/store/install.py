@@ -21,7 +21,7 @@ from strandline.engine.statistics import TableSize
 from strandline.errors import StoreError
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
-from strandline.store import summary
+from strandline.store import small_tables, summary
 from strandline.store.deltas import Delta
 from strandline.store.matching import BOUNDED, constant, missing_row, same
 from strandline.store.node import Node
@@ -85,9 +85,14 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
         case "none":
             return Installed("none", baseline, 0, 0)
         case "append":
-            engine.write_delta(_inserted(node, delta), node.path, "append", last_commit(step_id))
+            if not small_tables.append(engine, node, delta, last_commit(step_id)):
+                engine.write_delta(_inserted(node, delta), node.path, "append", last_commit(step_id))
         case "overwrite":
-            engine.write_delta(_whole(node, delta, baseline), node.path, "overwrite", last_commit(step_id))
+            summed = delta.form == "explicit" and small_tables.overwrite(
+                engine, node, delta, baseline, last_commit(step_id)
+            )
+            if not summed:
+                engine.write_delta(_whole(node, delta, baseline), node.path, "overwrite", last_commit(step_id))
         case "delete+append":
             _delete_and_append(engine, node, delta, step_id)
         case "merge":
