@@ -128,7 +128,8 @@ def _measure(folder: Path, scale: float, one_in: int, repeats: int, wanted: Coll
         warehouse.refresh()
         for repeat in range(repeats + 1):
             tables.change(one_in, clustered=repeat % 2 == 0)
-            fixed, calibrated = _choices(warehouse, Prices(FIXED, FIXED)), _choices(warehouse, warehouse._prices())
+            fixed = _choices(warehouse, Prices(FIXED, FIXED))
+            calibrated = _choices(warehouse, warehouse._refreshing.prices())
             plans, changes, full = _both_ways(warehouse)
             # The first turn warms up.
             for name, plan in plans.items() if repeat else ():
@@ -139,7 +140,7 @@ def _measure(folder: Path, scale: float, one_in: int, repeats: int, wanted: Coll
                     found.setdefault(name, []).append(Turn(plan, seconds, chosen))
         wrong = [name for name in warehouse.views() if not warehouse.verify(name).ok]
         print("every view equals its recomputation" if not wrong else f"WRONG: {', '.join(wrong)}")
-        return found, warehouse._prices().told
+        return found, warehouse._refreshing.prices().told
 
 
 def _choices(warehouse: Warehouse, prices: Prices) -> dict[str, str]:
@@ -152,7 +153,7 @@ def _both_ways(warehouse: Warehouse) -> tuple[dict[str, NodePlan], RefreshReport
     with mock.patch.object(planner, "weigh", lambda *_: Weighed()):
         plan = warehouse.plan()
         changes = warehouse.refresh(plan)
-    everything = warehouse._planner().plan(warehouse.views(), [node.name for node in plan.nodes])
+    everything = warehouse._refreshing.planner().plan(warehouse.views(), [node.name for node in plan.nodes])
     full = warehouse.refresh(everything)
     assert changes.ok and full.ok, (changes.to_dict(), full.to_dict())
     return {node.name: node for node in plan.nodes}, changes, full

@@ -237,7 +237,7 @@ def _updated(table: str, test: str) -> str:
 def _installed(lake: _Lake, view: str, changes: Callable[[str, str], str], test: str, method: str) -> float:
     """Seconds to install *changes* of the rows that pass *test*, in one way, into the table as it was at first."""
     warehouse = lake.warehouse
-    engine, node = warehouse._engine, warehouse._node(view)
+    engine, node = warehouse._engine, warehouse._refreshing.node(view)
     base = warehouse._catalog.versions.baseline(node.record.id)
     assert base is not None
     with tempfile.TemporaryDirectory() as scratch, engine.step(view, "bench", small=False):

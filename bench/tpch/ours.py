@@ -60,7 +60,7 @@ def refreshed(warehouse: Warehouse) -> Found:
         "cpu": watch.cpu,
         **_around(began, ended, spans),
         "kinds": _by_kind(steps),
-        "views": _views(report, steps, warehouse._vdag(), _shared(warehouse, report), watch.seconds),
+        "views": _views(report, steps, warehouse._refreshing.vdag(), _shared(warehouse, report), watch.seconds),
         "hidden": {name: _told(each) for name, each in report.hidden.items() if each.strategy != "none"},
         "steps": [_step(step, began) for step in steps],
     }

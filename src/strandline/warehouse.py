@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from strandline.catalog import Catalog, HistoryEntry, Lease, StateEntry, StateRecord
-from strandline.cost.calibration import SETTING, Prices, prices
-from strandline.cost.model import FIXED
-from strandline.define.anew import replace_lost_tables, with_blocks
+from strandline.catalog import Catalog, HistoryEntry, StateEntry, StateRecord
+from strandline.define.anew import with_blocks
 from strandline.define.explain import explained
-from strandline.define.files import PendingView, notes, pending_views, same_definition
+from strandline.define.files import notes
 from strandline.define.frames import empty_frame, query_text
-from strandline.define.relations import KnownRelations
 from strandline.define.sources import DeclaredSources
-from strandline.define.views import Definitions, unknown_view
-from strandline.define.widening import follow_types
 from strandline.engine import places
 from strandline.engine.session import Engine
-from strandline.errors import RefreshError, SourceError, SqlError
+from strandline.errors import RefreshError, SourceError
 from strandline.ingest.capture import Captured
 from strandline.ingest.copied import CopiedSource
 from strandline.ingest.dumped import DumpedSource
@@ -36,24 +28,19 @@ from strandline.project.folder import Project
 from strandline.propagate.against_source import rows_at_sources, verify_against_source
 from strandline.propagate.behind import MAINTAINED, Behind, behind, hurried
 from strandline.propagate.capturing import capture
-from strandline.propagate.context import Context
-from strandline.propagate.executor import execute
 from strandline.propagate.explain import plan_sql
 from strandline.propagate.exported import ExportedViews
-from strandline.propagate.groups import whole_groups
-from strandline.propagate.leaves import Advanced, advance, looked_at
-from strandline.propagate.look_ahead import Taken, take_in
+from strandline.propagate.leaves import looked_at
 from strandline.propagate.plan import RefreshPlan
-from strandline.propagate.planner import Planner
 from strandline.propagate.profile import Profile, profile_of
 from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.published import Published
-from strandline.propagate.report import RefreshReport, ViewReport
+from strandline.propagate.report import RefreshReport
 from strandline.propagate.status import Status, status
 from strandline.propagate.storage_faults import told_as_fault
 from strandline.propagate.transactions import Shown, Transactions
-from strandline.propagate.vdag import Vdag
 from strandline.propagate.verify import Verification, verify
+from strandline.refreshing import Refreshing
 from strandline.sources.protocol import Finding, Source
 from strandline.sql import ddl
 from strandline.sql.create_text import ViewKeywords, ViewOptions, create_text
@@ -71,10 +58,8 @@ from strandline.sql.statements import (
 )
 from strandline.stopwatch import running
 from strandline.store import layout
-from strandline.store.node import Node, node_of
-from strandline.store.portable import check_same_engine
+from strandline.store.node import Node
 from strandline.upkeep.maintain import Maintenance
-from strandline.upkeep.recovery import PROCESSES, Finished, Recovery
 from strandline.upkeep.report import MaintainReport
 
 if TYPE_CHECKING:
@@ -97,6 +82,7 @@ class Warehouse:
         self._sources = self._declared.adapters
         self._published = Published(catalog, engine, project.warehouse_root)
         self._exported = ExportedViews(catalog, engine, self._published)
+        self._refreshing = Refreshing(project, engine, catalog, self._declared, self._exported)
         self._scratch: list[str] = []
 
     @classmethod
@@ -150,10 +136,10 @@ class Warehouse:
         """Forget a source that no view reads."""
         self._declared.known(name)
         leaves = self._declared.leaves(name)
-        users = sorted({user for leaf in leaves for user in self._definitions().users_of(leaf)})
+        users = sorted({user for leaf in leaves for user in self._refreshing.definitions().users_of(leaf)})
         if users:
             raise SourceError("SOURCE_IN_USE", f"source {name} is read by {', '.join(users)}; drop them first.")
-        with self._changing(f"remove source {name}"):
+        with self._refreshing.changing(f"remove source {name}"):
             self._declared.remove(name)
 
     def sources(self) -> list[str]:
@@ -178,7 +164,7 @@ class Warehouse:
             raise SourceError(
                 "NO_DUMP", f"source {name} is of kind {source.kind}; only files and jdbc sources have dumps."
             )
-        with self._changing(f"accept a dump of {name}.{table}"):
+        with self._refreshing.changing(f"accept a dump of {name}.{table}"):
             return source.accept(table)
 
     def attach(self, source: Source) -> None:
@@ -187,7 +173,7 @@ class Warehouse:
 
     def _apply_source(self, name: str, config: dict[str, Any]) -> None:
         source = self._declared.reachable(name, config)
-        with self._changing(f"declare source {name}"):
+        with self._refreshing.changing(f"declare source {name}"):
             self._declared.apply(name, config, source)
 
     # SQL
@@ -202,13 +188,13 @@ class Warehouse:
             case Query() as query:
                 return self._select(query)
             case CreateView() as create:
-                return self._create(create, text, watcher)
+                return self._refreshing.create(create, text, watcher)
             case RefreshView(name, full):
                 return self.refresh(name, full=full, watcher=watcher)
             case ExplainRefresh(name):
                 return self.plan(name).explain()
             case ExplainCreate(create):
-                return explained(self._definitions().compile(create), self._catalog, self._sources)
+                return explained(self._refreshing.definitions().compile(create), self._catalog, self._sources)
             case DropView(name, if_exists):
                 return self.drop(name, if_exists=if_exists)
             case DescribeView(name):
@@ -262,11 +248,11 @@ class Warehouse:
         )
 
         def define(found: Any) -> RefreshReport | None:
-            query = query_text(found, self.table, KnownRelations(self._catalog, self._sources), self._engine)
+            query = query_text(found, self.table, self._refreshing.relations(), self._engine)
             text = create_text(name, query, options)
             create = ddl.parse(text)
             assert isinstance(create, CreateView)
-            return self._create(create, text, watcher)
+            return self._refreshing.create(create, text, watcher)
 
         def decorate(function: _Function) -> _Function:
             define(function)
@@ -276,15 +262,15 @@ class Warehouse:
 
     def table(self, name: str) -> DataFrame:
         """A DataFrame to define views by: the columns of a view or source table, without rows. Needs Spark Connect."""
-        return empty_frame(name, KnownRelations(self._catalog, self._sources), self._engine)
+        return empty_frame(name, self._refreshing.relations(), self._engine)
 
     def drop(self, name: str, *, if_exists: bool = False) -> None:
         """Drop a view that no other view reads; states published so far stay readable."""
         record = self._catalog.views.get(name)
         if record is None and if_exists:
             return
-        with self._changing(f"drop {name}"):
-            self._definitions().drop(name)
+        with self._refreshing.changing(f"drop {name}"):
+            self._refreshing.definitions().drop(name)
             for file in self._project.views():
                 statement = ddl.parse(file.text, file.shown)
                 if isinstance(statement, CreateView) and statement.name.lower() == name.lower():
@@ -295,13 +281,14 @@ class Warehouse:
 
     def plan(self, *names: str, full: bool = False) -> RefreshPlan:
         """What a refresh of *names*, or of everything, would do now. It only looks; no Spark job runs."""
-        declared = {view.create.name.lower() for view in self._pending() if view.change == "new"}
+        declared = {view.create.name.lower() for view in self._refreshing.pending() if view.change == "new"}
         known = [name for name in names if name.lower() not in declared]
-        wanted = self._moving(known) if known or not names else []
-        planner = self._planner(looked_at(self._context(), wanted), captures=True)
-        plan = planner.plan(wanted, with_blocks(self._vdag(), wanted) if full else ())
+        wanted = self._refreshing.moving(known) if known or not names else []
+        planner = self._refreshing.planner(looked_at(self._refreshing.context(), wanted), captures=True)
+        plan = planner.plan(wanted, with_blocks(self._refreshing.vdag(), wanted) if full else ())
         told = notes(self._project, self._catalog)
-        return replace(plan, sql=plan_sql(self._context(), plan), pending=self._pending_lines(), notes=told)
+        shown, pending = plan_sql(self._refreshing.context(), plan), self._refreshing.pending_lines()
+        return replace(plan, sql=shown, pending=pending, notes=told)
 
     @running("planning")
     def refresh(
@@ -324,46 +311,15 @@ class Warehouse:
         names = [w for w in what if isinstance(w, str)]
         if plans and (names or len(plans) > 1 or full):
             raise RefreshError("BAD_REFRESH", "a refresh takes names, or one plan alone.")
-        pending = self._pending()
-        followed = any(record.kind in ("copy", "base") for record in self._catalog.views.all())
-        waiting = followed or self._declared.unread() or self._catalog.refreshes.unfinished() is not None
-        if not plans and not pending and not waiting:
-            planner, moving, anew = self._planner(), self._moving(names), self._named(names) if full else []
-            plan = None if planner.to_take_in(moving, anew) else planner.plan(moving, anew)
-            if plan is not None and plan.empty and not any(node.blocked for node in plan.nodes):
-                return self._nothing_done(plan)
-        with self._changing("refresh", wait, watcher, restart=restart) as (lease, resumed):
-            advanced = Advanced()
-            if plans:
-                plan = self._still_good(plans[0])
-            else:
-                for view in self._pending():
-                    if view.change == "changed" and view.create.policy == "INCREMENTAL STRICT" and not accept:
-                        raise RefreshError(
-                            "NOT_ACCEPTED",
-                            f"{view}; it is declared INCREMENTAL STRICT, so say that you accept the rebuild: "
-                            "`strandline refresh --accept`.",
-                        )
-                    if view.change == "rescheduled":
-                        self._definitions().reschedule(view.create)
-                    else:
-                        self._definitions().apply(view.create)
-                relations = KnownRelations(self._catalog, self._sources)
-                follow_types(self._definitions(), self._vdag(), relations, names if full else [])
-                self._declared.close_unread()
-                named, wanted = self._named(names), self._moving(names)
-                anew = with_blocks(self._vdag(), named) if full else []
-                replace_lost_tables(self._catalog, self._engine, self._vdag(), anew)
-                advanced = self._advance(wanted, anew, lease, watcher)
-                planner = self._planner(advanced)
-                plan = planner.plan(wanted, anew, self._taken_in(planner, wanted, anew, watcher))
-            done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
-            return _told(done, advanced)
+        if plans:
+            return self._refreshing.carry_out(plans[0], watcher, restart=restart, wait=wait)
+        options = {"full": full, "accept": accept, "restart": restart}
+        return self._refreshing.refresh(names, watcher, wait=wait, **options)
 
     def capture(self, *, wait: float = 0) -> dict[str, Captured]:
         """Take in what the logs of sources hold, so that they need not keep it; no view moves, and no Spark runs."""
-        with self._changing("capture", wait) as (lease, _):
-            return capture(self._context(), lease)
+        with self._refreshing.changing("capture", wait) as (lease, _):
+            return capture(self._refreshing.context(), lease)
 
     # Reading
 
@@ -400,14 +356,14 @@ class Warehouse:
 
     def _of_every_state(self, name: str) -> tuple[Node, Node]:
         """A view that is declared COMPLETE, and its base view."""
-        view = self._node(name)
+        view = self._refreshing.node(name)
         if view.record.options.get("consistency") != "COMPLETE":
             raise RefreshError(
                 "NOT_COMPLETE",
                 f"{view.name} is declared {view.record.options.get('consistency')}: states between those that are "
                 "published are kept of views that are declared CONSISTENCY COMPLETE.",
             )
-        return view, self._node(view.inputs[0])
+        return view, self._refreshing.node(view.inputs[0])
 
     def verify(self, name: str) -> Verification:
         """Compare a view with its query, run as written over the inputs that the newest state shows.
@@ -415,35 +371,35 @@ class Warehouse:
         A view over tables that are not copied is brought up to date first, to a state in which its sources are held,
         and compared with what they hold.
         """
-        current = self._node(name)
-        if self._context().asked_by(current):
+        current = self._refreshing.node(name)
+        if self._refreshing.context().asked_by(current):
             return self._verify_by_asking(current.name)
         state = self._published.state()
         entry = self._entry(name, state)
         node = self._published.node(entry)
         self._published.require_here(entry, state)
         with (
-            told_as_fault(self._context()),
-            self._engine.step(node.name, "verify", small=self._planner().is_small([current.name])),
+            told_as_fault(self._refreshing.context()),
+            self._engine.step(node.name, "verify", small=self._refreshing.planner().is_small([current.name])),
         ):
-            recomputed = self._context().as_written(node, self._published.seen(node, entry.version))
+            recomputed = self._refreshing.context().as_written(node, self._published.seen(node, entry.version))
             stored = node.select(entry.version)
             return verify(self._engine, node.name, state.number, node.visible, stored, recomputed, node.loose)
 
     def verify_source(self, table: str, *, wait: float = 0) -> Verification:
         """Compare the copy of a source table (``source.table``) with the table itself, in one snapshot of it."""
-        node = self._node(table)
+        node = self._refreshing.node(table)
         folder = self._scratch_folder("verify")
         with (
-            self._changing(f"verify {table}", wait) as (lease, _),
-            self._engine.step(node.name, "verify", small=self._planner().is_small([node.name])),
+            self._refreshing.changing(f"verify {table}", wait) as (lease, _),
+            self._engine.step(node.name, "verify", small=self._refreshing.planner().is_small([node.name])),
         ):
-            return verify_against_source(self._context(), node, folder, lease)
+            return verify_against_source(self._refreshing.context(), node, folder, lease)
 
     def copies(self, *names: str) -> list[str]:
         """The source tables that the warehouse keeps copies of, those that the views *names* read or all."""
-        vdag = self._vdag()
-        wanted = vdag.with_ancestors(self._named(names)) if names else vdag.order
+        vdag = self._refreshing.vdag()
+        wanted = vdag.with_ancestors(self._refreshing.named(names)) if names else vdag.order
         return [name for name in wanted if vdag.nodes[name].copied]
 
     def export_views(self, schema: str) -> list[str]:
@@ -452,14 +408,14 @@ class Warehouse:
         Other programs of the same catalog then see published states, never a table in the middle of a refresh. Whatever
         changes the warehouse afterwards keeps these views up to date, as long as its session has that schema.
         """
-        with self._changing(f"export views to {schema}"):
+        with self._refreshing.changing(f"export views to {schema}"):
             return self._exported.begin(schema, self._published.state())
 
     def resume(self, *, wait: float = 0, watcher: Watcher = nobody) -> RefreshReport | MaintainReport | None:
         """Carry to its end what was cut short: its report, or None if there is nothing of that kind."""
         if self._catalog.refreshes.unfinished() is None:
             return None
-        with self._changing("resume", wait, watcher) as (_, finished):
+        with self._refreshing.changing("resume", wait, watcher) as (_, finished):
             return finished.report if finished else None
 
     def maintain(self, *, dry_run: bool = False, wait: float = 0, watcher: Watcher = nobody) -> MaintainReport:
@@ -470,12 +426,12 @@ class Warehouse:
         """
         keep = duration(self._project.config.keep_states)
         if dry_run:
-            return Maintenance(self._context(), keep).would_do()
-        with self._changing("maintain", wait, watcher) as (lease, resumed):
-            maintenance = Maintenance(self._context(), keep)
+            return Maintenance(self._refreshing.context(), keep).would_do()
+        with self._refreshing.changing("maintain", wait, watcher) as (lease, resumed):
+            maintenance = Maintenance(self._refreshing.context(), keep)
             steps = maintenance.steps()
             if maintenance.needs_spark(steps):
-                self._note_processes()
+                self._refreshing.note_processes()
             report = maintenance.carry_out(maintenance.begin(steps, lease), steps, lease, watcher)
             self._catalog.settings.put(MAINTAINED, self._catalog.clock().isoformat())
             return replace(report, resumed=resumed.id if resumed else None)
@@ -486,7 +442,7 @@ class Warehouse:
 
     def history(self, name: str, limit: int = 50) -> tuple[HistoryEntry, ...]:
         """The steps that refreshed a view, newest first."""
-        return self._catalog.refreshes.history(self._node(name).name, limit)
+        return self._catalog.refreshes.history(self._refreshing.node(name).name, limit)
 
     def profile(self, refresh: str = "") -> Profile:
         """Where the seconds of a refresh went: the last one, or the last whose id begins with *refresh*."""
@@ -504,24 +460,24 @@ class Warehouse:
 
     def views(self) -> list[str]:
         """The names of the views."""
-        return self._definitions().names()
+        return self._refreshing.definitions().names()
 
     def status(self) -> Status:
         """Where each view and source stands."""
-        plan = self._planner(looked_at(self._context(), self.views())).plan(self.views())
-        options = self._engine.storage_options
-        told = (self._pending_lines(), notes(self._project, self._catalog))
-        return status(self._catalog, self._vdag(), self._sources, plan, *told, options, self._prices().to_dict())
+        inside, options = self._refreshing, self._engine.storage_options
+        plan = inside.planner(looked_at(inside.context(), self.views())).plan(self.views())
+        told = (inside.pending_lines(), notes(self._project, self._catalog))
+        return status(self._catalog, inside.vdag(), self._sources, plan, *told, options, inside.prices().to_dict())
 
     def behind(self, *names: str) -> Behind:
         """What views do not show yet of their sources, and since when. It only looks, and waits for no source."""
         self._declared.follow()
         wanted = [name for name in self.views() if not names or name.lower() in {n.lower() for n in names}]
         with hurried(self._sources):
-            context = self._context()
+            context = self._refreshing.context()
             found = looked_at(context, wanted)
-            plan = self._planner(found).plan(wanted)
-            return behind(context, plan, found, tuple(view.create.name for view in self._pending()))
+            plan = self._refreshing.planner(found).plan(wanted)
+            return behind(context, plan, found, tuple(view.create.name for view in self._refreshing.pending()))
 
     @property
     def engine_lost(self) -> bool:
@@ -530,55 +486,8 @@ class Warehouse:
 
     # Inside
 
-    @running("planning")
-    def _create(self, create: CreateView, text: str, watcher: Watcher) -> RefreshReport | None:
-        known = self._catalog.views.get(create.name)
-        if known is not None and not create.or_replace:
-            if create.if_not_exists or same_definition(known, create):
-                return None
-            raise SqlError(
-                "VIEW_EXISTS",
-                f"view {create.name} exists with another definition; use CREATE OR REPLACE to change it.",
-                origin=create.origin,
-            )
-        with (
-            self._changing(f"create {create.name}", watcher=watcher) as (lease, resumed),
-            self._taken_back_on_error(create.name),
-        ):
-            file = self._project.view_file(create.name)
-            shown = replace(create, origin=replace(create.origin, file=f"views/{file.name}"))
-            self._definitions().apply(shown)
-            self._project.write_view(create.name, _as_create(text))
-            if create.with_no_data:
-                return None
-            wanted = self._moving([create.name])
-            advanced = self._advance(wanted, (), lease, watcher, strict=True)
-            plan = self._planner(advanced).plan(wanted)
-            done = self._nothing_done(plan, resumed) if plan.empty else self._run(plan, lease, watcher, resumed)
-            report = _told(done, advanced)
-            problem = next((v.problem for n, v in report.views.items() if n.lower() == create.name.lower()), None)
-            if problem is not None:
-                raise RefreshError("FILL_FAILED", f"view {create.name} could not be filled: {problem}")
-            return report
-
-    @contextmanager
-    def _taken_back_on_error(self, name: str) -> Iterator[None]:
-        """Within, definitions and the view's file change; if that fails, both are as they were."""
-        live = [record.id for record in self._catalog.views.all()]
-        file = self._project.view_file(name)
-        text = file.read_text(encoding="utf-8") if file.is_file() else None
-        try:
-            yield
-        except Exception:
-            self._catalog.views.reinstate(live)
-            if text is None:
-                file.unlink(missing_ok=True)
-            else:
-                file.write_text(text, encoding="utf-8")
-            raise
-
     def _describe(self, name: str) -> DataFrame:
-        node = self._node(name)
+        node = self._refreshing.node(name)
         rows = [(c.name, c.type) for c in node.visible]
         rows += [("", ""), ("# policy", node.policy), ("# inputs", ", ".join(node.inputs))]
         rows += [("# schedule", str(node.schedule))] if node.schedule else []
@@ -589,7 +498,7 @@ class Warehouse:
 
     def _select(self, query: Query) -> DataFrame:
         newest = self._catalog.states.newest()
-        relations = KnownRelations(self._catalog, self._sources)
+        relations = self._refreshing.relations()
 
         def shown(relation: Relation) -> str:
             if "." not in relation.name:
@@ -609,61 +518,15 @@ class Warehouse:
         """What a state says of a view, which must be there."""
         entry = self._published.entry(name, state)
         if entry is None:
-            shown = self._node(name).name
+            shown = self._refreshing.node(name).name
             number = state.number if state else "-"
             raise RefreshError("NOT_IN_STATE", f"view {shown} is not in state {number}; refresh it first.")
         return entry
 
-    def _node(self, name: str) -> Node:
-        record = self._catalog.views.get(name)
-        if record is None:
-            raise unknown_view(name, self.views())
-        return node_of(record, self._project.warehouse_root)
-
-    def _named(self, names: Sequence[str]) -> list[str]:
-        """The views meant, in their own spelling; one that only a file declares is known as soon as it is applied."""
-        return [self._node(name).name for name in names] if names else self.views()
-
-    def _moving(self, names: Sequence[str]) -> list[str]:
-        """The views meant, and those that are declared to move together with them."""
-        return whole_groups(self._named(names), self._groups())
-
-    def _groups(self) -> dict[str, list[str]]:
-        """The views of each declared group, in their own spelling; those that are not there yet are left out."""
-        known = {name.lower(): name for name in self.views()}
-        declared = self._project.config.groups.items()
-        return {group: [known[v.lower()] for v in members if v.lower() in known] for group, members in declared}
-
-    def _vdag(self) -> Vdag:
-        return Vdag(node_of(record, self._project.warehouse_root) for record in self._catalog.views.all())
-
-    def _definitions(self) -> Definitions:
-        return Definitions(
-            self._catalog, self._engine, self._sources, self._prices().costs, self._project.warehouse_root
-        )
-
-    def _pending(self) -> list[PendingView]:
-        return pending_views(self._project, self._catalog)
-
-    def _pending_lines(self) -> tuple[str, ...]:
-        return tuple(str(view) for view in self._pending())
-
-    def _planner(self, found: Advanced | None = None, *, captures: bool = False) -> Planner:
-        """A planner; *found* is what the first phase of a refresh found or did."""
-        leaves = found or Advanced()
-        known = (self._catalog, self._engine, self._vdag(), self._sources, self._prices())
-        return Planner(*known, leaves.copies, leaves.bases, groups=self._groups(), captures=captures)
-
-    def _prices(self) -> Prices:
-        return prices(self._catalog.settings.get(SETTING), FIXED)
-
     def _verify_by_asking(self, name: str) -> Verification:
         folder = self._scratch_folder("verify")
-        wanted = self._moving([name])
-        with self._changing(f"verify {name}") as (lease, resumed), ExitStack() as hold:
-            advanced = self._advance(wanted, (), lease, nobody, strict=True, hold=hold)
-            plan = self._planner(advanced).plan(wanted)
-            report = self._nothing_done(plan) if plan.empty else self._run(plan, lease, nobody, resumed)
+        with self._refreshing.changing(f"verify {name}") as (lease, resumed), ExitStack() as hold:
+            report, advanced = self._refreshing.moved([name], lease, nobody, resumed, hold)
             problem = report.views[name].problem
             if problem is not None:
                 raise RefreshError("NOT_VERIFIED", f"view {name} cannot be brought up to date and compared: {problem}")
@@ -671,9 +534,10 @@ class Warehouse:
             entry = self._entry(name, state)
             node = self._published.node(entry)
             with self._engine.step(name, "verify", small=False):
-                rows = rows_at_sources(self._context(), node, advanced.snapshots, folder)
+                context = self._refreshing.context()
+                rows = rows_at_sources(context, node, advanced.snapshots, folder)
                 pins = self._published.seen(node, entry.version)
-                recomputed = self._context().as_written(node, {**pins, **entry.positions}, rows)
+                recomputed = context.as_written(node, {**pins, **entry.positions}, rows)
                 stored = node.select(entry.version)
                 return verify(self._engine, name, state.number, node.visible, stored, recomputed, node.loose)
 
@@ -683,118 +547,6 @@ class Warehouse:
         self._scratch.append(folder)
         return folder
 
-    def _advance(
-        self,
-        names: Sequence[str],
-        full: Sequence[str],
-        lease: Lease,
-        watcher: Watcher,
-        *,
-        strict: bool = False,
-        hold: ExitStack | None = None,
-    ) -> Advanced:
-        """The first phase of a refresh, with the steps of its own that it may need."""
-        requested = [name for name in full if self._node(name).copied or self._node(name).base]
-
-        def run(plan: RefreshPlan) -> RefreshReport:
-            return self._run(plan, lease, watcher, None)
-
-        return advance(self._context(), names, requested, lease, run, watcher, strict=strict, hold=hold)
-
-    def _context(self) -> Context:
-        relations = KnownRelations(self._catalog, self._sources)
-        root, keep = self._project.warehouse_root, self._project.config.keep_states
-        parallel = self._project.config.parallel or min(4, max(2, os.cpu_count() or 2))
-        known = (self._catalog, self._engine, self._vdag(), self._sources, relations, root, keep)
-        return Context(*known, self._groups(), parallel)
-
-    @contextmanager
-    def _changing(
-        self, purpose: str, wait: float = 0, watcher: Watcher = nobody, *, restart: bool = False
-    ) -> Iterator[tuple[Lease, Finished | None]]:
-        """Within, nobody else changes the warehouse; what a crashed process left is finished, or given up, first."""
-        with self._catalog.lock.acquire(purpose, wait) as lease:
-            self._catalog.check()
-            lease.when_lost(self._engine.interrupt)
-            before = self._catalog.states.newest(), self.views()
-            finished = None
-            if self._catalog.refreshes.unfinished() is not None:
-                recovery = Recovery(self._context(), duration(self._project.config.keep_states), self._note_processes)
-                finished = recovery.give_up(lease, watcher) if restart else recovery.finish(lease, watcher)
-            self._declared.apply_files()
-            yield lease, finished
-            newest, views = self._catalog.states.newest(), self.views()
-            if self._engine.started or (newest, views) != before:
-                self._exported.follow(newest, views)
-
-    def _taken_in(self, planner: Planner, names: Sequence[str], full: Sequence[str], watcher: Watcher) -> Taken | None:
-        """The changes that the plan is to be made with; None if it is made without."""
-        steps = planner.to_take_in(names, full)
-        if not steps:
-            return None
-        self._note_processes()
-        return take_in(self._context(), steps, watcher)
-
-    def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher, resumed: Finished | None) -> RefreshReport:
-        self._note_processes()
-        options = self._engine.storage_options
-        layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id, options)
-        steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
-        self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
-        done = execute(self._context(), plan, lease, watcher)
-        return replace(done, resumed=resumed.id if resumed else None)
-
-    def _note_processes(self) -> None:
-        """Start Spark, and note its processes for whoever must fence them off after a crash."""
-        check_same_engine(self._catalog, self._engine, self._vdag().nodes.values())
-        self._catalog.settings.put(PROCESSES, json.dumps(self._engine.processes()))
-
-    def _still_good(self, plan: RefreshPlan) -> RefreshPlan:
-        newest = self._catalog.states.newest()
-        if plan.base_state != (newest.number if newest else None) or self._catalog.refreshes.get(plan.id) is not None:
-            raise RefreshError(
-                "STALE_PLAN",
-                f"the plan was made for state {plan.base_state}, and the newest is {newest.number if newest else '-'} "
-                "now; plan again.",
-            )
-        copies = {record.name for record in self._catalog.views.all() if record.kind == "copy"}
-        unread = [node.name for node in plan.nodes if node.name in copies and node.strategy == "full"]
-        if unread:
-            raise RefreshError(
-                "STALE_PLAN",
-                f"{', '.join(unread)} must be read anew before the plan can be carried out; refresh by name instead.",
-            )
-        return plan
-
-    def _nothing_done(self, plan: RefreshPlan, resumed: Finished | None = None) -> RefreshReport:
-        newest = self._catalog.states.newest()
-        reports = {
-            n.name: ViewReport(n.strategy, n.reason, problem=str(n.reason) if n.blocked else None) for n in plan.nodes
-        }
-        hidden = {n.name for n in plan.nodes if n.hidden}
-        return RefreshReport(
-            plan.id,
-            newest.number if newest else None,
-            {name: report for name, report in reports.items() if name not in hidden},
-            {name: report for name, report in reports.items() if name in hidden},
-            resumed=resumed.id if resumed else None,
-        )
-
-
-def _told(report: RefreshReport, advanced: Advanced) -> RefreshReport:
-    """*report* with what the first phase took in, read anew and asked."""
-    asked = {name: integrated.told for name, integrated in advanced.integrated.items()}
-    anew = {name: told for loaded in advanced.loaded for name, told in loaded.hidden.items()}
-    read = [name for name, told in report.hidden.items() if told.strategy == "full" and told.problem is None]
-    hidden = {**report.hidden, **{name: anew[name] for name in read if name in anew}}
-    seconds = report.seconds + sum(loaded.seconds for loaded in advanced.loaded)
-    return replace(report, hidden=hidden, seconds=seconds, captured=advanced.captured, asked=asked)
-
 
 def _entries(state: StateRecord | None) -> list[StateEntry]:
     return list(state.entries.values()) if state else []
-
-
-def _as_create(text: str) -> str:
-    """The statement as its file keeps it: the file is the definition, so it replaces nothing."""
-    return re.sub(r"(?is)^(\s*create)\s+or\s+replace\b", r"\1", text, count=1)

@@ -26,7 +26,7 @@ def different(warehouse: Warehouse, views: Sequence[str]) -> dict[str, str]:
 
 def _suspects(warehouse: Warehouse, views: Sequence[str]) -> list[str]:
     published = warehouse._published
-    state, context = published.state(), warehouse._context()
+    state, context = published.state(), warehouse._refreshing.context()
     parts = []
     for place, name in enumerate(views):
         entry = warehouse._entry(name, state)

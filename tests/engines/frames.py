@@ -24,11 +24,8 @@ VIEWS = {
         "join_and_group",
         "using_left",
         "having",
-        "renamed",
         "by_name",
         "best_lines",
-        "top_groups",
-        "above_average",
     ],
     # Sail gives a union with NULL no type, and has no grouping sets of DataFrames.
     "sail": [name for name in TRANSFORMATIONS if name not in ("by_name", "grouping_sets")],

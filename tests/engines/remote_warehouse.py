@@ -49,7 +49,7 @@ def _partitions(server: str, session: Any) -> str | None:
 
 def undo_foreign_write(warehouse: Warehouse, shop: Shop) -> bool:
     """A commit that no step of ours made is undone before the next step."""
-    node = warehouse._node("by_product")
+    node = warehouse._refreshing.node("by_product")
     warehouse._engine.run(f"DELETE FROM delta.`{node.path}` WHERE product = 'p1'")
     shop.place_orders()
     assert warehouse.refresh().ok

@@ -74,7 +74,7 @@ class Shop:
 
     def base_view(self, view: str) -> str:
         """The base view that a view reads."""
-        return self.warehouse._vdag().nodes[view].inputs[0]
+        return self.warehouse._refreshing.vdag().nodes[view].inputs[0]
 
     def joined(self) -> list[Row]:
         """The join, computed from the tables themselves."""

@@ -176,7 +176,7 @@ def test_a_commit_that_comes_meanwhile_waits_for_the_next_refresh(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr("strandline.warehouse.take_in", meanwhile)
+        patched.setattr("strandline.refreshing.take_in", meanwhile)
         report = warehouse.refresh()
     orders: Any = recorded(warehouse, report)["shop.orders"].result
     assert report.ok and orders["inserted"] == 2
@@ -239,7 +239,7 @@ def test_a_table_of_which_much_changed_is_left_to_the_plan(
     shop.place_orders_only(4)
     for share, taken in ((3.9 / (rows + 4), False), (4.1 / (rows + 4), True)):
         monkeypatch.setattr(planner, "FEW_CHANGED", share)
-        found = warehouse._planner().to_take_in(tuple(VIEWS))
+        found = warehouse._refreshing.planner().to_take_in(tuple(VIEWS))
         assert [step.subject for step, _ in found] == (["shop.orders"] if taken else [])
     monkeypatch.setattr(planner, "FEW_CHANGED", 0.0)
     report = warehouse.refresh()

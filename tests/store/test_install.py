@@ -127,7 +127,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator
 
 
 def _table(warehouse: Warehouse, view: str) -> Table:
-    node = warehouse._node(view)
+    node = warehouse._refreshing.node(view)
     base = warehouse._catalog.versions.baseline(node.record.id)
     assert isinstance(base, VersionRecord)
     return Table(warehouse._engine, node, base.version, Path(node.path))

@@ -40,7 +40,7 @@ def warehouse(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -
 def fill(warehouse: Warehouse, options: str = "", query: str = QUERY) -> DeltaLog:
     warehouse.sql(f"CREATE MATERIALIZED VIEW v {options} AS {query}")
     warehouse.refresh()
-    return DeltaLog(warehouse._node("v").path)
+    return DeltaLog(warehouse._refreshing.node("v").path)
 
 
 def ranges(log: DeltaLog, column: str) -> list[tuple[int, int]]:

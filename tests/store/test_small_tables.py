@@ -75,7 +75,7 @@ def test_a_row_that_is_not_there_cannot_go(old: list[Row], deleted: list[Row]) -
     assert told.value.code == "DELETE_WITHOUT_ROW"
 
 
-@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32()), pa.struct([("a", pa.int32())])])
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32()), pa.struct({"a": pa.int32()})])
 def test_nested_values_are_left_to_spark(kind: pa.DataType) -> None:
     assert comparable(pa.schema(TYPES))
     assert not comparable(pa.schema({**TYPES, "nested": kind}))

@@ -53,7 +53,7 @@ def test_both_ways_give_the_same(wh: Warehouse, source: MemorySource) -> None:
 def test_the_view_keeps_its_name(wh: Warehouse, source: MemorySource) -> None:
     properties = "TBLPROPERTIES ('strandline.hidden' = 'in place')"
     wh.sql(f"CREATE MATERIALIZED VIEW `changed orders` {properties} AS {BUSY}")
-    block = wh._node("changed orders").block
+    block = wh._refreshing.node("changed orders").block
     assert block is not None and block.node == "changed orders"
 
 
@@ -76,7 +76,7 @@ def test_one_inside_the_other(wh: Warehouse, source: MemorySource) -> None:
 def test_it_is_recomputed_for_its_cost_only_if_all_views_that_it_is_part_of_may_be(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, policies: tuple[str, ...], strategy: str
 ) -> None:
-    monkeypatch.setattr("strandline.warehouse.FIXED", LinearCosts(term=10.0))
+    monkeypatch.setattr("strandline.refreshing.FIXED", LinearCosts(term=10.0))
     monkeypatch.setattr("strandline.propagate.planner.LITTLE_ROWS", 0)
     stored = "TBLPROPERTIES ('strandline.hidden' = 'stored')"
     for number, policy in enumerate(policies):

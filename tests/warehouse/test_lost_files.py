@@ -48,7 +48,7 @@ def filled(tmp_path: Path, engine: Engine, project: Path) -> Iterator[Warehouse]
 
 
 def folder(warehouse: Warehouse, name: str) -> Path:
-    return Path(warehouse._node(name).path)
+    return Path(warehouse._refreshing.node(name).path)
 
 
 def block(warehouse: Warehouse) -> str:

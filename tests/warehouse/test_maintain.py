@@ -96,7 +96,7 @@ def keep(project: Path, keep_states: str) -> None:
 
 
 def table(warehouse: Warehouse, view: str) -> Path:
-    return Path(warehouse._node(view).path)
+    return Path(warehouse._refreshing.node(view).path)
 
 
 def planned(warehouse: Warehouse) -> list[object]:

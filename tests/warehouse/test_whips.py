@@ -58,7 +58,7 @@ def rows(wh: Warehouse, name: str) -> SignedBag:
 
 
 def table(wh: Warehouse, name: str) -> SignedBag:
-    return bag(wh._engine.rows(f"SELECT * FROM delta.`{wh._node(name).path}`"))
+    return bag(wh._engine.rows(f"SELECT * FROM delta.`{wh._refreshing.node(name).path}`"))
 
 
 def described(wh: Warehouse, name: str) -> str:
@@ -240,7 +240,7 @@ def test_many_duplicates_are_counted(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, copies: int, chosen: str
 ) -> None:
     monkeypatch.setattr(multiplicity, "TINY_ROWS", 0)
-    monkeypatch.setattr("strandline.warehouse.FIXED", _Rows())
+    monkeypatch.setattr("strandline.refreshing.FIXED", _Rows())
     source.commit("v1", TABLE_7_1 * (copies - 1))
     create(wh, "v", "SELECT partID, qty FROM s.v1")
     before = described(wh, "v")
@@ -348,7 +348,9 @@ def test_updates_of_a_keyed_view_are_made_in_place(
 
 
 def _merged(wh: Warehouse, name: str) -> dict[str, int]:
-    history: Sequence[Any] = wh._engine.query(f"DESCRIBE HISTORY delta.`{wh._node(name).path}` LIMIT 1").collect()
+    history: Sequence[Any] = wh._engine.query(
+        f"DESCRIBE HISTORY delta.`{wh._refreshing.node(name).path}` LIMIT 1"
+    ).collect()
     return {
         kind: int(history[0].operationMetrics[f"numTargetRows{kind}"]) for kind in ("Updated", "Deleted", "Inserted")
     }

@@ -80,8 +80,8 @@ class Prices:
         return usual
 
     def mode(self, charged: Charges) -> Mode:
-        """How a step is run."""
-        return self.costs.mode(charged)
+        """How a step is run, by the fixed costs: no step was measured both ways, so its own do not tell them apart."""
+        return self.usual.mode(charged)
 
     def to_dict(self) -> dict[str, Any]:
         """As ``status --json`` shows it."""
