@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Install = Literal["append", "overwrite", "merge"]
@@ -143,10 +143,14 @@ def installed(work: Work) -> Charges:
 
 
 def merged(work: Work) -> Charges:
-    """The rows to change are looked for among those near them, marked, and written anew."""
+    """The rows to change are looked for among those near them, marked, and written anew.
+
+    These are joined with the delta twice: to find the files to change, and to change them.
+    """
     found: defaultdict[Constant, float] = defaultdict(float)
-    found["merge"], found["row_written"] = 1, 2 * work.touched
-    _read(found, _matched(work))
+    near = _matched(work)
+    found["merge"], found["row_written"], found["row_processed"] = 1, 2 * work.touched, 2 * near.rows
+    _read(found, replace(near, rows=0))
     return Charges(dict(found), 3)
 
 
