@@ -100,8 +100,7 @@ MATCH = ((Col("l.o"), Col("o.k")),)
             {},
             [
                 "(Δlines ∃ σ(orders@post))",
-                "((lines@pre ⋉ π(σ(Δorders))) ∃ σ(orders@post))",
-                "-((lines@pre ⋉ π(σ(Δorders))) ∃ σ(orders@pre))",
+                "π(((lines@pre ⋉ π(σ(Δorders))) ⋈ Netπ(Merge(γ((σ(orders@pre) ⋉ π(σ(Δorders)))), γ(σ(Δorders))))))",
             ],
         ),
     ],

@@ -53,6 +53,7 @@ R, S, T = scan("R"), scan("S"), scan("T")
 POSITIVE = Call(">", (Col("r.a"), Lit(0)))
 A = Output(Column("a", "bigint"), Col("r.a"))
 COUNT_OF_ROWS = Partial(Column(COUNT, "bigint", False), "count")
+LEAST = Partial(Column("least", "bigint"), "min", Col("r.b"))
 MINIMUM = Partial(Column("m", "bigint"), "min", Col("r.b"))
 
 
@@ -103,7 +104,18 @@ RULES: list[tuple[Plan, str, list[str]]] = [
     (
         Exists(R, S, MATCH, negated=True),
         "S",
-        ["((R@post ⋉ π(ΔS)) ▷ S@post)", "-((R@post ⋉ π(ΔS)) ▷ S@pre)"],
+        ["-π(((R@post ⋉ π(ΔS)) ⋈ Netπ(Merge(γ((S@pre ⋉ π(ΔS))), γ(ΔS)))))"],
+    ),
+    (
+        Exists(R, S, MATCH, (Call(">", (Col("s.b"), Lit(0))),)),
+        "S",
+        ["π(((R@post ⋉ π(ΔS)) ⋈ Netπ(Merge(γ(σ((S@pre ⋉ π(ΔS)))), γ(σ(ΔS))))))"],
+    ),
+    # by more than keys
+    (
+        Exists(R, S, MATCH, (Call("<", (Col("r.b"), Col("s.b"))),)),
+        "S",
+        ["((R@post ⋉ π(ΔS)) ∃ S@post)", "-((R@post ⋉ π(ΔS)) ∃ S@pre)"],
     ),
     (Exists(R, S, ()), "S", ["(R@post ∃ S@post)", "-(R@post ∃ S@pre)"]),
     # outer join
@@ -116,9 +128,10 @@ RULES: list[tuple[Plan, str, list[str]]] = [
     (
         Filter(GroupBy(R, (A,), (COUNT_OF_ROWS,)), Call(">", (Col(COUNT), Lit(1)))),
         "R",
-        ["σ(γ((R@post ⋉ π(ΔR))))", "-σ(γ((R@pre ⋉ π(ΔR))))"],
+        ["σ(Merge(γ((R@pre ⋉ π(ΔR))), γ(ΔR)))"],
     ),
-    (GroupBy(R, (), (COUNT_OF_ROWS,)), "R", ["γ(R@post)", "-γ(R@pre)"]),
+    (GroupBy(R, (), (COUNT_OF_ROWS,)), "R", ["Merge(γ(R@pre), γ(ΔR))"]),
+    (GroupBy(R, (A,), (COUNT_OF_ROWS, LEAST)), "R", ["γ((R@post ⋉ π(ΔR)))", "-γ((R@pre ⋉ π(ΔR)))"]),
     # rows that are written out
     (Join((R, Values(((Lit(1),),), bigints("n"))), ()), "R", ["(ΔR ⋈ values)"]),
     (Values(((Lit(1),),), bigints("n")), "R", []),
@@ -205,7 +218,7 @@ ORDERS: list[tuple[Plan, str, list[str]]] = [
     ),
     # below an outer join it is the order of its inner part
     (OuterJoin(R, S, MATCH), "RS", ["(ΔR ⋈ S@pre)", "(R@post ⋈ ΔS)", "π((ΔR ▷ S@post))",
-     "π(((R@pre ⋉ π(ΔS)) ▷ S@post))", "-π(((R@pre ⋉ π(ΔS)) ▷ S@pre))"]),
+     "-π(π(((R@pre ⋉ π(ΔS)) ⋈ Netπ(Merge(γ((S@pre ⋉ π(ΔS))), γ(ΔS))))))"]),
 ]  # fmt: skip
 
 
