@@ -17,7 +17,7 @@ from strandline.algebra.scalar import Call, Col, Scalar
 from strandline.algebra.scalar import columns as columns_of
 from strandline.algebra.schema import names
 
-MOST_ROWS = 200_000
+MOST_ROWS = 500_000
 """So many joined rows are few."""
 
 LARGE_ROWS = 100_000
