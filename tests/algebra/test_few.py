@@ -6,7 +6,7 @@ import pytest
 
 from strandline.algebra.block import Block, delta_of
 from strandline.algebra.few import MOST_ROWS, Few, Rows, from_the_delta
-from strandline.algebra.plan import At, Change, Filter, Join, Plan, Project, Scan, children, scans
+from strandline.algebra.plan import At, Change, Exists, Filter, Join, Plan, Project, Scan, SemiJoin, children, scans
 from strandline.algebra.scalar import Call, Col, Lit, Scalar
 from strandline.sql.relations import empty_select
 from strandline.sql.render import render
@@ -106,3 +106,22 @@ def test_few_rows_are_sent_to_where_a_table_lies() -> None:
     )
     sql = render(term("customers", 150, body), lambda scan: empty_select(scan.fields), signed=True)
     assert sql.count("BROADCAST") == 1 and "/*+ BROADCAST(`t_" in sql
+
+
+@pytest.mark.parametrize(("rows", "reduced"), [(150, True), (MOST_ROWS + 1, False)])
+def test_few_rows_are_looked_for_only_among_those_that_may_match(rows: int, reduced: bool) -> None:
+    body = Exists(CUSTOMERS.scan("c"), ORDERS.scan("o"), ((Col("c.c"), Col("o.c")),), negated=True)
+    found = term("customers", rows, body)
+    while not isinstance(found, Exists):
+        (found,) = children(found)
+    assert isinstance(found.right, SemiJoin) == reduced
+    if isinstance(found.right, SemiJoin):
+        assert found.right.values == (Col("o.c"),)
+        assert [str(scan.operand) for scan in scans(found.right.keys)] == ["Δcustomers(pre,post]"]
+
+
+def test_a_small_table_is_asked_as_a_whole() -> None:
+    body = Exists(LINES.scan("l"), Filter(PARTS.scan("p"), Lit(True)), ((Col("l.p"), Col("p.p")),))
+    found = delta_of(Block("v", body), ["lines"], insert_only=False)
+    assert found is not None
+    assert from_the_delta(found.plan, lambda _: Rows(100, 100)) == found.plan

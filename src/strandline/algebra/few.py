@@ -9,13 +9,25 @@ the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from strandline.algebra.constraints import column_of
-from strandline.algebra.plan import Change, Filter, Join, Output, Plan, Project, Scan, map_children
+from strandline.algebra.plan import (
+    Change,
+    Exists,
+    Filter,
+    Join,
+    Output,
+    Plan,
+    Project,
+    Scan,
+    SemiJoin,
+    map_children,
+    scans,
+)
 from strandline.algebra.scalar import Call, Col, Scalar
 from strandline.algebra.scalar import columns as columns_of
-from strandline.algebra.schema import names
+from strandline.algebra.schema import Column, names
 
 MOST_ROWS = 500_000
 """So many joined rows are few."""
@@ -42,14 +54,43 @@ RowsOf = Callable[[Scan], Rows | None]
 
 
 def from_the_delta(plan: Plan, rows_of: RowsOf) -> Plan:
-    """*plan* with each of its joins begun at a delta, and nested as long as it stays small."""
+    """*plan* with each of its joins begun at a delta, and nested as long as it stays small.
+
+    Where few rows are looked for in a large table, only those that may match go on.
+    """
     found = map_children(plan, lambda child: from_the_delta(child, rows_of))
+    if isinstance(found, Exists):
+        return _asked(found, rows_of)
     if type(found) is not Join or len(found.inputs) < 3:
         return found
     nested = _nested(found, rows_of)
     if nested is None:
         return found
     return Project(nested, tuple(Output(column, Col(column.name)) for column in found.columns))
+
+
+def _asked(node: Exists, rows_of: RowsOf) -> Exists:
+    """A semi or anti join whose right input, if it is large and the left one few rows, is reduced to what can match.
+
+    An engine would move all of it: it can send the right input of such a join to the left one, and not the other way.
+    """
+    if not node.keys or not _small(node.left, rows_of) or not _large(node.right, rows_of):
+        return node
+    keys = tuple(Output(Column(f"asked {n + 1}", ""), ours) for n, (ours, _) in enumerate(node.keys))
+    theirs = tuple(theirs for _, theirs in node.keys)
+    return replace(node, right=SemiJoin(node.right, theirs, Project(node.left, keys)))
+
+
+def _small(plan: Plan, rows_of: RowsOf) -> bool:
+    """Whether a plan begins at deltas of few rows, and meets small tables alone."""
+    found = [(isinstance(scan.operand, Change), rows_of(scan)) for scan in scans(plan)]
+    return any(delta for delta, _ in found) and all(
+        rows is not None and rows.own <= (MOST_ROWS if delta else LARGE_ROWS) for delta, rows in found
+    )
+
+
+def _large(plan: Plan, rows_of: RowsOf) -> bool:
+    return any(rows is not None and rows.own > LARGE_ROWS for rows in map(rows_of, scans(plan)))
 
 
 @dataclass(frozen=True)
