@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psycopg
 import pytest
@@ -83,7 +84,8 @@ _ONE_TASK = {
 @pytest.fixture(scope="package")
 def small(engine: Engine) -> Iterator[Engine]:
     """The engine with settings for queries over a few rows: one task each, interpreted and not compiled."""
-    with engine.step("tests", "little", small=True):
+    # Nothing is counted of this step, which lasts for hundreds of tests.
+    with mock.patch("strandline.engine.session.mark", return_value=None), engine.step("tests", "little", small=True):
         for name, value in _ONE_TASK.items():
             engine.worker.conf.set(name, value)
         yield engine

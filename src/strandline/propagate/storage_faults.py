@@ -16,7 +16,7 @@ from strandline.propagate.vdag import Vdag
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|disk is full", re.IGNORECASE)
 _GONE = re.compile(
-    r"FILE_NOT_FOUND|FILE_NOT_EXIST|PATH_NOT_FOUND|TIME_TRAVEL_BEYOND|FileNotFoundException|FAILED_READ_FILE|"
+    r"FILE_NOT_FOUND|FILE_NOT_EXIST|PATH_NOT_FOUND|TIME_TRAVEL_BEYOND|FileNotFound|FAILED_READ_FILE|"
     r"NoSuchTable|No such file|NOT_A_DELTA_TABLE|MISSING_DELTA_TABLE|PATH_DOES_NOT_EXIST|VERSIONS_NOT_CONTIGUOUS|"
     r"TRUNCATED_TRANSACTION_LOG|VERSION_NOT_FOUND|not a Delta table|is not an existing",
     re.IGNORECASE,
