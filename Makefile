@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 MADE := $(VENV)/.made-with-uv-$(UV_VERSION)
 INSTALLED := $(VENV)/.installed
 FETCHED := $(VENV)/.fetched
+CLASSES := $(VENV)/spark-classes.jsa
 
 # A test may start a process of its own, which would compile all that it imports: three seconds each time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +27,7 @@ setup: prerequisites $(FETCHED) ## Make the virtual environment and fetch what i
 demo: setup ## Run the demonstration
 	@$(BIN)/strandline demo
 
-test: setup ## Run the tests (ARGS=... goes to pytest)
+test: setup $(CLASSES) ## Run the tests (ARGS=... goes to pytest)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: setup ## Check style, types and import rules
@@ -111,3 +112,7 @@ $(FETCHED): src/strandline/engine/jars.py $(INSTALLED)
 	@$(BIN)/python -m strandline.engine.jars
 	@touch $@
 	@echo "set-up is done"
+
+$(CLASSES): tests/classes.py $(FETCHED)
+	@echo "archiving Spark's classes for tests ..."
+	@$(BIN)/python -m tests.classes

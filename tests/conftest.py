@@ -18,6 +18,7 @@ from strandline.algebra.bag import SignedBag, canonical
 from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.engine.session import Engine
 from strandline.project.folder import Project
+from tests import classes
 
 _NUMBERS = count(1)
 
@@ -42,7 +43,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 LITTLE_DATA = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": (
+        f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC {classes.options()}"
+    ),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
