@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,10 @@ _ONE_TASK = {
 @pytest.fixture(scope="package")
 def small(engine: Engine) -> Iterator[Engine]:
     """The engine with settings for queries over a few rows: one task each, interpreted and not compiled."""
-    # Nothing is counted of this step, which lasts for hundreds of tests.
-    with mock.patch("strandline.engine.session.mark", return_value=None), engine.step("tests", "little", small=True):
+    with ExitStack() as stack:
+        # Nothing is counted of this step: it lasts for hundreds of tests.
+        with mock.patch("strandline.engine.session.mark", return_value=None):
+            stack.enter_context(engine.step("tests", "little", small=True))
         for name, value in _ONE_TASK.items():
             engine.worker.conf.set(name, value)
         yield engine
