@@ -16,10 +16,16 @@ from strandline.engine.places import filesystem, on_disk
 
 def has_parquet(path: str, storage_options: Mapping[str, str] | None = None) -> bool:
     """Whether a Parquet file lies directly below *path*: an engine may write none for a result without rows."""
+    return bool(parquet_files(path, storage_options))
+
+
+def parquet_files(path: str, storage_options: Mapping[str, str] | None = None) -> list[str]:
+    """The Parquet files that lie directly below *path*."""
     if (here := on_disk(path)) is not None:
-        return any(here.glob("*.parquet"))
+        return sorted(f"{path.rstrip('/')}/{file.name}" for file in here.glob("*.parquet"))
     found = filesystem(path, storage_options).get_file_info(fs.FileSelector("", recursive=False))
-    return any(str(info.path).endswith(".parquet") for info in found)
+    names = sorted(str(info.path) for info in found)
+    return [f"{path.rstrip('/')}/{name}" for name in names if name.endswith(".parquet")]
 
 
 def count_signs(path: str, sign: str, storage_options: Mapping[str, str] | None = None) -> tuple[int, int]:

@@ -110,13 +110,16 @@ class PinnedReads(DifferingReads):
         return self._read(*found)
 
     def _files(self, path: str) -> DataFrame | None:
-        """Files that a step stored; Spark would run a job to find out their columns."""
+        """Files that a step stored; Spark would run a job to find out their columns.
+
+        They are named one by one: a folder from which they are removed meanwhile would be taken for an empty one.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        found = files.columns(path, self._options)
-        if found is None:
+        stored, found = files.parquet_files(path, self._options), files.columns(path, self._options)
+        if not stored or found is None:
             return None
-        return self._session.read.schema(from_arrow_schema(found)).parquet(path)
+        return self._session.read.schema(from_arrow_schema(found)).parquet(*stored)
 
     def _feed(self, path: str, first: str, last: str) -> DataFrame | None:
         try:

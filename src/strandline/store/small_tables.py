@@ -51,7 +51,10 @@ def _here(engine: Engine, node: Node) -> bool:
 
 
 def _unit_rows(engine: Engine, node: Node, delta: Delta) -> pa.Table:
-    return usual(read_rows(delta.path, engine.storage_options, (*names(node.stored), SIGN)))
+    rows = usual(read_rows(delta.path, engine.storage_options, (*names(node.stored), SIGN)))
+    if rows.num_rows != delta.rows:
+        raise FileNotFoundError(f"of {delta.rows} rows that were stored at {delta.path}, {rows.num_rows} are there")
+    return rows
 
 
 def after(name: str, old: pa.Table, delta: pa.Table) -> pa.Table:
