@@ -32,7 +32,7 @@ from strandline.propagate.planner import DEFINITION
 from strandline.propagate.relevance import in_own_columns, relevant
 from strandline.sources.protocol import Position
 from strandline.store import layout
-from strandline.store.deltas import Delta, write_delta, write_summary
+from strandline.store.deltas import Delta, require_whole, write_delta, write_summary
 from strandline.store.install import install
 from strandline.store.node import Node, passing_node
 from strandline.store.tables import committed_version, fill, make_ready
@@ -168,6 +168,7 @@ class Steps:
         rows_in = sum(delta.rows for delta in deltas.values())
         shared = [each.join for each in self._plan.shared_by(plan) if each.name in self._shared]
         there = {join.name: self._shared[join.name] for join in shared}
+        require_whole(there.values(), self._context.engine.storage_options)
         keys = {"keys": f"{path}-keys"}
         bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, keys)
         under = self._constraints.changed(node, bound, deltas)
@@ -229,7 +230,9 @@ class Steps:
 
     def _seen_since(self, plan: NodePlan | SharedDelta) -> dict[str, Delta]:
         """The deltas of what changed since it was seen."""
-        return {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
+        found = {name: self._deltas[(name, key_of(plan.pinned[name]))] for name in plan.changed}
+        require_whole(found.values(), self._context.engine.storage_options)
+        return found
 
     def _compute_copy(self, node: Node, plan: NodePlan, path: str) -> dict[str, Any]:
         name, table = node.name.split(".", 1)
@@ -273,6 +276,7 @@ class Steps:
         method = "recovered"
         counts = {"inserted": delta.inserted, "deleted": delta.deleted}
         if version is None:
+            require_whole([delta], self._context.engine.storage_options)
             if delta.rows:
                 make_ready(self._context.engine, node, plan.baseline, step.id)
             installed = install(self._context.engine, node, delta, plan.baseline, step.id)

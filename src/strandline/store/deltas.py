@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,19 @@ class Delta:
     def told_by(cls, result: Mapping[str, Any]) -> Delta:
         """The inverse, among whatever else a result says."""
         return cls(result["path"], result["inserted"], result["deleted"], result.get("form", "explicit"))
+
+
+def require_whole(deltas: Iterable[Delta], storage_options: Mapping[str, str] | None = None) -> None:
+    """See that all rows of stored deltas are still there: fewer would be taken for a smaller change."""
+    for delta in deltas:
+        if delta.rows:
+            require_all(delta, count_rows(delta.path, storage_options))
+
+
+def require_all(delta: Delta, rows: int) -> None:
+    """See that so many *rows* are all that were stored of a delta."""
+    if rows != delta.rows:
+        raise FileNotFoundError(f"of {delta.rows} rows that were stored at {delta.path}, {rows} are there")
 
 
 def write_delta(engine: Engine, sql: str, columns: Schema, path: str, form: Form = "explicit") -> Delta:

@@ -15,7 +15,7 @@ from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.sql.render import SIGN
 from strandline.stopwatch import spending
-from strandline.store.deltas import Delta
+from strandline.store.deltas import Delta, require_all
 from strandline.store.node import Node
 
 _COPIES = f"{SIGN}_sum"
@@ -52,8 +52,7 @@ def _here(engine: Engine, node: Node) -> bool:
 
 def _unit_rows(engine: Engine, node: Node, delta: Delta) -> pa.Table:
     rows = usual(read_rows(delta.path, engine.storage_options, (*names(node.stored), SIGN)))
-    if rows.num_rows != delta.rows:
-        raise FileNotFoundError(f"of {delta.rows} rows that were stored at {delta.path}, {rows.num_rows} are there")
+    require_all(delta, rows.num_rows)
     return rows
 
 
