@@ -7,7 +7,8 @@ refresh made them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from strandline.algebra.schema import Schema
+from strandline.engine.opened import Opened, opened
 from strandline.engine.places import filesystem, on_disk
 from strandline.engine.statistics import Files, TableSize
 from strandline.engine.types import columns_of
@@ -103,13 +105,14 @@ class DeltaLog:
 
     def files(self, version: int | None = None) -> Files:
         """The files at *version*, or now, with the ranges of values in them."""
-        table = self._table(version)
+        found = self._opened(version)
         with spending("log"):
-            return Files(table.get_add_actions(flatten=True))
+            return found.files
 
     def restore(self, version: int, step_id: str) -> int:
         """Make a new version that equals *version*; its number is returned."""
-        table = self._table()
+        with self._told():
+            table = DeltaTable(self.path, storage_options=self._options)
         table.restore(version, commit_properties=CommitProperties(custom_metadata={"userMetadata": step_id}))
         return table.version()
 
@@ -144,17 +147,18 @@ class DeltaLog:
 
     def holds(self, files: Iterable[str]) -> bool:
         """Whether all of *files* (as the log names them) are still there."""
-        relative = [unquote(file) for file in files if "://" not in file and not file.startswith("/")]
-        filesystem = self._filesystem()
-        return all(info.type != fs.FileType.NotFound for info in filesystem.get_file_info(relative))
+        return self._there(unquote(file) for file in files)
+
+    def _there(self, paths: Iterable[str]) -> bool:
+        relative = [path for path in paths if "://" not in path and not path.startswith("/")]
+        return all(info.type != fs.FileType.NotFound for info in self._filesystem().get_file_info(relative))
 
     def holds_version(self, version: int) -> bool:
         """Whether *version* can still be read: the log tells its files, and all of them are there."""
         try:
-            files = self._table(version).get_add_actions(flatten=True).column("path").to_pylist()
+            return self._there(self.files(version).paths)
         except NoSuchTable:
             return False
-        return self.holds(str(file) for file in files)
 
     def _filesystem(self) -> fs.PyFileSystem:
         try:
@@ -163,9 +167,17 @@ class DeltaLog:
             raise NoSuchTable(self.path) from error
 
     def _table(self, version: int | None = None) -> DeltaTable:
+        return self._opened(version).table
+
+    def _opened(self, version: int | None = None) -> Opened:
+        with self._told(), spending("log"):
+            return opened(self.path, version, self._options)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Within, what delta-rs says of a table that is not there, or cannot be read, is one error."""
         try:
-            with spending("log"):
-                return DeltaTable(self.path, version=version, storage_options=self._options)
+            yield
         except (TableNotFoundError, FileNotFoundError) as error:
             raise NoSuchTable(self.path) from error
         except DeltaError as error:
