@@ -18,7 +18,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from strandline.engine import files, places
-from strandline.engine.statistics import Ends, Files
+from strandline.engine.opened import opened
+from strandline.engine.statistics import Ends
 from strandline.stopwatch import spending
 
 if TYPE_CHECKING:
@@ -44,12 +45,16 @@ def pinned_tables(sql: str) -> set[tuple[str, int]]:
     return {(found[1].replace("``", "`"), int(found[2])) for form in (_PINNED, _APART) for found in form.finditer(sql)}
 
 
-class DifferingReads:
-    """Names, in one session, for what two versions of a Delta table do not have in common; as long as a step lasts."""
+class PinnedReads:
+    """Names, in one session, for pinned versions of tables, stored files and change feeds; as long as a step lasts.
 
-    def __init__(self, session: SparkSession, storage_options: Mapping[str, str]) -> None:
+    Change feeds pass through this process: they are named only if *feeds* are small.
+    """
+
+    def __init__(self, session: SparkSession, storage_options: Mapping[str, str], *, feeds: bool) -> None:
         self._session = session
         self._options = dict(storage_options) or None
+        self._feeds = feeds
         self._names: dict[str, str | None] = {}
         self._apart: dict[tuple[str, int, int], Any] = {}
 
@@ -79,7 +84,8 @@ class DifferingReads:
 
     def _forms(self) -> list[tuple[re.Pattern[str], Callable[..., DataFrame | None]]]:
         """What is recognised in a text, and how it is read."""
-        return [(_APART, self._version_apart)]
+        feeds = [(_FEED, self._feed)] if self._feeds else []
+        return [(_APART, self._version_apart), (_PINNED, self._version), (_STORED, self._files), *feeds]
 
     def _version_apart(self, path: str, one: str, another: str) -> DataFrame | None:
         """A version without the files of *another*."""
@@ -89,19 +95,6 @@ class DifferingReads:
             self._apart[pair] = _told_apart(*pair, self._options)
         both = self._apart[pair]
         return None if both is None else self._read(*both[0 if version < other else 1])
-
-    def _read(self, files: list[str], schema_json: str) -> DataFrame:
-        from pyspark.sql.types import StructType
-
-        schema = StructType.fromJson(json.loads(schema_json))
-        return self._session.read.schema(schema).parquet(*files) if files else no_rows(self._session, schema)
-
-
-class PinnedReads(DifferingReads):
-    """Names for pinned versions, stored files and change feeds too."""
-
-    def _forms(self) -> list[tuple[re.Pattern[str], Callable[..., DataFrame | None]]]:
-        return [*super()._forms(), (_PINNED, self._version), (_STORED, self._files), (_FEED, self._feed)]
 
     def _version(self, path: str, version: str, near: str | None) -> DataFrame | None:
         found = plain_files(path, int(version), self._options, json.loads(near) if near else {})
@@ -123,13 +116,19 @@ class PinnedReads(DifferingReads):
 
     def _feed(self, path: str, first: str, last: str) -> DataFrame | None:
         try:
-            table = DeltaTable(path, storage_options=self._options)
+            table = opened(path, None, self._options).table
             if not _plain(table):
                 return None
             rows = pa.table(table.load_cdf(starting_version=int(first), ending_version=int(last)).read_all())
         except (DeltaError, OSError):
             return None
         return self._session.createDataFrame(usual(rows)) if rows.num_rows else None
+
+    def _read(self, files: list[str], schema_json: str) -> DataFrame:
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromJson(json.loads(schema_json))
+        return self._session.read.schema(schema).parquet(*files) if files else no_rows(self._session, schema)
 
 
 def no_rows(session: SparkSession, schema: StructType) -> DataFrame:
@@ -169,15 +168,15 @@ def plain_files(
     """
     with spending("log"):
         try:
-            table = DeltaTable(path, version=version, storage_options=dict(options or {}) or None)
+            known = opened(path, version, options)
         except (DeltaError, OSError):
             return None
-        if not _plain(table):
+        if not _plain(known.table):
             return None
-        found = Files(table.get_add_actions(flatten=True)).paths_within(limits or {})
+        found = known.files.paths_within(limits or {})
     if any("://" in file or file.startswith("/") for file in found):
         return None
-    return [f"{path.rstrip('/')}/{file}" for file in found], table.schema().to_json()
+    return [f"{path.rstrip('/')}/{file}" for file in found], known.table.schema().to_json()
 
 
 def usual(table: pa.Table) -> pa.Table:
@@ -216,7 +215,7 @@ def read_version(
 ) -> pa.Table | None:
     """The rows of a version of a small table; None if there is more to them than its files hold."""
     try:
-        table = DeltaTable(path, version=version, storage_options=dict(options or {}) or None)
+        table = opened(path, version, options).table
         return usual(table.to_pyarrow_table(columns=list(columns))) if _plain(table) else None
     except (DeltaError, OSError):
         return None
@@ -263,7 +262,7 @@ def write_table(
 def writable(path: str, options: Mapping[str, str]) -> bool:
     """Whether the Delta table at *path* is one that can be written from here."""
     try:
-        table = DeltaTable(path, storage_options=dict(options) or None)
+        table = opened(path, None, options).table
     except (DeltaError, OSError):
         return True
     features = table.protocol().writer_features or ()

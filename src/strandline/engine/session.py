@@ -23,7 +23,6 @@ from strandline.engine.capabilities import Capabilities, probe
 from strandline.engine.files import has_parquet
 from strandline.engine.jars import jar_paths
 from strandline.engine.little import (
-    DifferingReads,
     PinnedReads,
     collected,
     pinned_tables,
@@ -48,6 +47,8 @@ _TAG = "strandline"
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
+_LOOKING_TASKS = "32"
+
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 _INTERPRETED = {
@@ -63,7 +64,7 @@ class _Thread(threading.local):
     """What a thread works with: its session, if it has one for itself, and the step that is under way in it."""
 
     session: SparkSession | None = None
-    reads: DifferingReads | None = None
+    reads: PinnedReads | None = None
     small: bool = False
     commits: bool = False
     """Whether the step has committed to a Delta table through Spark."""
@@ -290,7 +291,7 @@ class Engine:
     def step(
         self, view: str, step: str, *, small: bool, compiled: bool | None = None, partitions: int | None = None
     ) -> Iterator[Metrics]:
-        """Within, jobs are tagged with view and step; a *small* one reads and writes its tables without ceremony.
+        """Within, jobs are tagged with view and step; a *small* one writes its tables without ceremony.
 
         A small step runs interpreted unless it is to be *compiled*, any other is compiled.
         *partitions* is into how many parts rows are shuffled, if the settings of the warehouse do not say.
@@ -307,9 +308,8 @@ class Engine:
         worker.addTag(_TAG)
         counted = mark(worker)
         self._marks |= {counted} if counted is not None else set()
-        reads = PinnedReads if small else DifferingReads
         before = self._thread.reads, self._thread.small, self._thread.read
-        self._thread.reads = opened = reads(worker, self.storage_options)
+        self._thread.reads = opened = PinnedReads(worker, self.storage_options, feeds=small)
         self._thread.read = read = set[tuple[str, int]]()
         self._thread.small, self._thread.commits = small, False
         try:
@@ -336,6 +336,8 @@ class Engine:
         self._set("spark.sql.maxMetadataStringLength", "400")
         # The default, INT96, is read by few, and not for all years.
         self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        # Files that are named one by one would be looked at in a task each.
+        self._set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LOOKING_TASKS)
         self._set("spark.sql.constraintPropagation.enabled", "false")
         self._set(OLD_VERSIONS, "false")
         for name, usual in _COMPILED.items():
