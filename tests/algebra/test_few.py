@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from strandline.algebra.block import Block, delta_of
-from strandline.algebra.few import MOST_ROWS, Few, Rows, from_the_delta
+from strandline.algebra.constraints import Assumed, ForeignKey
+from strandline.algebra.few import MOST_ROWS, Few, Rows, RowsOf, from_the_delta
 from strandline.algebra.plan import At, Change, Exists, Filter, Join, Plan, Project, Scan, SemiJoin, children, scans
 from strandline.algebra.scalar import Call, Col, Lit, Scalar
 from strandline.sql.relations import empty_select
@@ -33,13 +34,18 @@ def term(changed: str, rows: int, body: Plan = CHAIN) -> Plan:
     """The delta of *body* if so many rows of one table changed."""
     found = delta_of(Block("v", body), [changed], insert_only=False)
     assert found is not None
+    return from_the_delta(found.plan, counted(rows))
 
-    def counted(scan: Scan) -> Rows | None:
+
+def counted(rows: int) -> RowsOf:
+    """The sizes of tables, and so many *rows* of each delta."""
+
+    def found(scan: Scan) -> Rows | None:
         assert isinstance(scan.operand, At | Change)
         whole = SIZES[scan.operand.relation]
         return Rows(rows if isinstance(scan.operand, Change) else whole, whole)
 
-    return from_the_delta(found.plan, counted)
+    return found
 
 
 def nesting(plan: Plan) -> list[list[str]]:
@@ -125,3 +131,18 @@ def test_a_small_table_is_asked_as_a_whole() -> None:
     found = delta_of(Block("v", body), ["lines"], insert_only=False)
     assert found is not None
     assert from_the_delta(found.plan, lambda _: Rows(100, 100)) == found.plan
+
+
+def test_what_is_new_of_a_table_is_met_with_the_table() -> None:
+    """Lines that refer to orders meet those of before and the new ones; changed orders begin a join of their own."""
+    orders = Scan(At("orders"), "o", ORDERS.fields, ("o",))
+    refers = ForeignKey("lines", ("o",), "orders", ("o",))
+    body = Join(
+        (LINES.scan("l"), orders, CUSTOMERS.scan("c"), PARTS.scan("p")),
+        (equal("o.o", "l.o"), equal("o.c", "c.c"), equal("l.p", "p.p")),
+    )
+    found = delta_of(Block("v", body), ["lines", "orders"], insert_only=False, assumed=Assumed((refers,)))
+    assert found is not None
+    nested = nesting(from_the_delta(found.plan, counted(1_000)))
+    assert ["Δlines(pre,post]", "orders@pre", "Δorders(pre,post]", "Δorders(pre,post]"] in nested
+    assert ["Δorders(pre,post]", "Δorders(pre,post]", "customers@post"] in nested

@@ -13,15 +13,18 @@ from dataclasses import dataclass, replace
 
 from strandline.algebra.constraints import column_of
 from strandline.algebra.plan import (
+    At,
     Change,
     Exists,
     Filter,
     Join,
+    Negate,
     Output,
     Plan,
     Project,
     Scan,
     SemiJoin,
+    UnionAll,
     map_children,
     scans,
 )
@@ -95,27 +98,33 @@ def _large(plan: Plan, rows_of: RowsOf) -> bool:
 
 @dataclass(frozen=True)
 class _Input:
-    """An input of a join: its columns, its scan below conditions, and its rows."""
+    """An input of a join: a selection of rows of one relation, read by scans with the same columns; and its rows."""
 
     plan: Plan
-    scan: Scan
+    scans: tuple[Scan, ...]
     rows: Rows
+
+    @property
+    def changes(self) -> bool:
+        """Whether all of it are changes."""
+        return all(isinstance(scan.operand, Change) for scan in self.scans)
 
     @property
     def names(self) -> frozenset[str]:
         return frozenset(names(self.plan.columns))
 
     def keyed_by(self, columns: frozenset[str]) -> bool:
-        """Whether *columns* hold a key of it."""
-        fields = {field.name: column.name for field, column in zip(self.scan.fields, self.scan.columns, strict=True)}
-        return bool(self.scan.key) and all(fields.get(name) in columns for name in self.scan.key)
+        """Whether *columns* hold a key of it; what is new of a table has the table's."""
+        scan = max(self.scans, key=lambda scan: len(scan.key))
+        fields = {field.name: column.name for field, column in zip(scan.fields, scan.columns, strict=True)}
+        return bool(scan.key) and all(fields.get(name) in columns for name in scan.key)
 
 
 def _nested(join: Join, rows_of: RowsOf) -> Join | None:
     """The join from its smallest delta on; None if it has none, or not all of its inputs are known."""
     inputs = [_input(child, rows_of) for child in join.inputs]
     known = [each for each in inputs if each is not None]
-    deltas = [each for each in known if isinstance(each.scan.operand, Change)]
+    deltas = [each for each in known if each.changes]
     if len(known) < len(inputs) or not deltas:
         return None
     start = min(deltas, key=lambda each: each.rows.own)
@@ -161,11 +170,31 @@ def _growth(joined: Sequence[_Input], other: _Input, pairs: Sequence[tuple[str, 
 
 
 def _input(plan: Plan, rows_of: RowsOf) -> _Input | None:
-    below = plan
-    while isinstance(below, Filter):
-        below = below.input
-    rows = rows_of(below) if isinstance(below, Scan) else None
-    return None if rows is None or not isinstance(below, Scan) else _Input(plan, below, rows)
+    found = _selected(plan)
+    rows = [rows_of(scan) for scan in found]
+    known = [each for each in rows if each is not None]
+    alike = len({(scan.columns, _relation(scan)) for scan in found}) == 1
+    if not alike or len(known) < len(rows):
+        return None
+    return _Input(plan, found, Rows(sum(each.own for each in known), max(each.whole for each in known)))
+
+
+def _selected(plan: Plan) -> tuple[Scan, ...]:
+    """The scans whose rows *plan* selects from and unites; none if it does anything else."""
+    match plan:
+        case Scan():
+            return (plan,)
+        case Filter(input=child) | SemiJoin(input=child) | Negate(input=child):
+            return _selected(child)
+        case UnionAll(inputs):
+            below = [_selected(child) for child in inputs]
+            return tuple(scan for each in below for scan in each) if all(below) else ()
+        case _:
+            return ()
+
+
+def _relation(scan: Scan) -> str | None:
+    return scan.operand.relation if isinstance(scan.operand, At | Change) else None
 
 
 def _equalities(conditions: Sequence[Scalar]) -> Iterator[tuple[str, str]]:
