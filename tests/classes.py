@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from unittest import mock
 
 import psutil
+
+if TYPE_CHECKING:
+    from strandline.engine.session import Engine
 
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
@@ -31,9 +37,8 @@ def make() -> None:
     made = ARCHIVE.with_suffix(".new")
     java_options = f"{LITTLE_DATA['spark.driver.extraJavaOptions']} -XX:ArchiveClassesAtExit={made} {SILENT}"
     engine = Engine(settings={**LITTLE_DATA, "spark.driver.extraJavaOptions": java_options})
-    with engine.step("classes", "archive", small=True):
-        joined = "SELECT a.id % 3 AS k, sum(b.id) AS s FROM range(9) AS a LEFT JOIN range(9) AS b ON a.id = b.id"
-        engine.rows(f"SELECT k, s, rank() OVER (ORDER BY s) FROM ({joined} GROUP BY a.id % 3) ORDER BY s")
+    with TemporaryDirectory() as folder:
+        _use(engine, Path(folder))
     (java,) = [process for process in psutil.Process().children(recursive=True) if process.name() == "java"]
     gateway = SparkContext._gateway
     engine.close()
@@ -42,6 +47,22 @@ def make() -> None:
     gateway.proc.stdin.close()
     java.wait(300)
     made.rename(ARCHIVE)
+
+
+def _use(engine: Engine, folder: Path) -> None:
+    """A view over a small shop: filled, and changed by a delta that Delta merges."""
+    from strandline import Warehouse
+    from tests.warehouse.shop import VIEWS, Shop, create_views
+
+    shop = Shop(folder / "lakes")
+    shop.create()
+    tables_are_large = mock.patch.multiple("strandline.store.install", TINY_ROWS=0, TINY_BYTES=0)
+    with tables_are_large, Warehouse.open(folder / "project", spark=engine.spark) as warehouse:
+        shop.declare(warehouse)
+        create_views(warehouse, {"big_orders": VIEWS["big_orders"]})
+        shop.place_orders()
+        shop.cancel()
+        assert warehouse.refresh().ok
 
 
 if __name__ == "__main__":

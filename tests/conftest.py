@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
@@ -16,6 +17,7 @@ from psycopg import sql
 
 from strandline.algebra.bag import SignedBag, canonical
 from strandline.demo.server import SUPERUSER, PostgresServer
+from strandline.engine.jars import jar_paths
 from strandline.engine.session import Engine
 from strandline.project.folder import Project
 from tests import classes
@@ -46,6 +48,8 @@ LITTLE_DATA = {
     "spark.driver.extraJavaOptions": (
         f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC {classes.options()}"
     ),
+    # Only classes of Java's own path are archived.
+    "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",

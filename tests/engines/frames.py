@@ -24,8 +24,6 @@ VIEWS = {
         "join_and_group",
         "using_left",
         "having",
-        "by_name",
-        "best_lines",
     ],
     # Sail gives a union with NULL no type, and has no grouping sets of DataFrames.
     "sail": [name for name in TRANSFORMATIONS if name not in ("by_name", "grouping_sets")],

@@ -176,8 +176,8 @@ def _different(
             checks.append(f"SELECT {place} AS place, {row} AS row, -1 AS {SIGN} FROM ({written})")
             checks += [f"SELECT {place}, {row}, {SIGN} FROM ({part})" for part in parts(View(found.blocks))]
     different = []
-    for first in range(0, len(checks), 24):
-        different += engine.rows(" UNION ALL ".join(checks[first : first + 24]))
+    for first in range(0, len(checks), 9):
+        different += engine.rows(" UNION ALL ".join(checks[first : first + 9]))
     net = SignedBag(((place, row), sign) for place, row, sign in different)
     return [(cases[place].sql, row, count) for (place, row), count in net.items()]
 

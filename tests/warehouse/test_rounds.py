@@ -29,7 +29,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterat
 def test_views_follow_their_sources_through_random_rounds(followed: tuple[Warehouse, Shop]) -> None:
     warehouse, shop = followed
     seen = set()
-    for _ in range(5):
+    for _ in range(3):
         for _ in range(3):
             shop.change()
         report = warehouse.refresh()
