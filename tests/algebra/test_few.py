@@ -9,6 +9,7 @@ from strandline.algebra.constraints import Assumed, ForeignKey
 from strandline.algebra.few import MOST_ROWS, Few, Rows, RowsOf, from_the_delta
 from strandline.algebra.plan import At, Change, Exists, Filter, Join, Plan, Project, Scan, SemiJoin, children, scans
 from strandline.algebra.scalar import Call, Col, Lit, Scalar
+from strandline.algebra.shared import shapes, shared_join
 from strandline.sql.relations import empty_select
 from strandline.sql.render import render
 from tests.algebra.views import Relation, bigints
@@ -28,6 +29,9 @@ CHAIN = Join(
     (LINES.scan("l"), PARTS.scan("p"), ORDERS.scan("o"), CUSTOMERS.scan("c")),
     (equal("c.c", "o.c"), equal("o.o", "l.o"), equal("l.p", "p.p"), Call("<", (Col("o.o"), Lit(7)))),
 )
+
+
+SHARED = Join((LINES.scan("l"), ORDERS.scan("o")), (equal("o.o", "l.o"),))
 
 
 def term(changed: str, rows: int, body: Plan = CHAIN) -> Plan:
@@ -146,3 +150,17 @@ def test_what_is_new_of_a_table_is_met_with_the_table() -> None:
     nested = nesting(from_the_delta(found.plan, counted(1_000)))
     assert ["Δlines(pre,post]", "orders@pre", "Δorders(pre,post]", "Δorders(pre,post]"] in nested
     assert ["Δorders(pre,post]", "Δorders(pre,post]", "customers@post"] in nested
+
+
+def test_the_delta_of_a_shared_join_begins_a_join_and_what_is_shared_is_met_apart() -> None:
+    join = shared_join("lines and orders", next(shapes(SHARED)), [SHARED])
+    found = delta_of(Block("v", CHAIN), ["lines", "customers"], insert_only=False, shared=[join])
+    assert found is not None
+
+    def sizes(scan: Scan) -> Rows | None:
+        shared = scan.operand == Change("lines and orders")
+        return Rows(4_000, SIZES["lines"]) if shared else counted(1_000)(scan)
+
+    nested = nesting(from_the_delta(found.plan, sizes))
+    assert ["Δlines and orders(pre,post]", "parts@post"] in nested
+    assert ["Δcustomers(pre,post]", "orders@post", "lines@pre"] in nested

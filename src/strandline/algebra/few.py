@@ -64,9 +64,10 @@ def from_the_delta(plan: Plan, rows_of: RowsOf) -> Plan:
     found = map_children(plan, lambda child: from_the_delta(child, rows_of))
     if isinstance(found, Exists):
         return _asked(found, rows_of)
-    if type(found) is not Join or len(found.inputs) < 3:
+    if type(found) is not Join:
         return found
-    nested = _nested(found, rows_of)
+    found = _flat(found)
+    nested = _nested(found, rows_of) if len(found.inputs) > 2 else None
     if nested is None:
         return found
     return Project(nested, tuple(Output(column, Col(column.name)) for column in found.columns))
@@ -98,7 +99,7 @@ def _large(plan: Plan, rows_of: RowsOf) -> bool:
 
 @dataclass(frozen=True)
 class _Input:
-    """An input of a join: a selection of rows of one relation, read by scans with the same columns; and its rows."""
+    """An input of a join: rows of one relation, selected from scans with the same columns; and how many they are."""
 
     plan: Plan
     scans: tuple[Scan, ...]
@@ -118,6 +119,19 @@ class _Input:
         scan = max(self.scans, key=lambda scan: len(scan.key))
         fields = {field.name: column.name for field, column in zip(scan.fields, scan.columns, strict=True)}
         return bool(scan.key) and all(fields.get(name) in columns for name in scan.key)
+
+
+def _flat(join: Join) -> Join:
+    """*join* with the inputs of those of its inputs that are joins themselves, as of relations that views share."""
+    inputs: list[Plan] = []
+    conditions = list(join.conditions)
+    for child in join.inputs:
+        if type(child) is Join:
+            inputs.extend(child.inputs)
+            conditions.extend(child.conditions)
+        else:
+            inputs.append(child)
+    return join if len(inputs) == len(join.inputs) else Join(tuple(inputs), tuple(conditions))
 
 
 def _nested(join: Join, rows_of: RowsOf) -> Join | None:
@@ -180,11 +194,11 @@ def _input(plan: Plan, rows_of: RowsOf) -> _Input | None:
 
 
 def _selected(plan: Plan) -> tuple[Scan, ...]:
-    """The scans whose rows *plan* selects from and unites; none if it does anything else."""
+    """The scans whose rows *plan* selects from, renames and unites; none if it does anything else."""
     match plan:
         case Scan():
             return (plan,)
-        case Filter(input=child) | SemiJoin(input=child) | Negate(input=child):
+        case Filter(input=child) | Project(input=child) | SemiJoin(input=child) | Negate(input=child):
             return _selected(child)
         case UnionAll(inputs):
             below = [_selected(child) for child in inputs]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from strandline.algebra.few import Rows, from_the_delta
@@ -33,6 +33,8 @@ class Pins:
     post: Mapping[str, Json]
     deltas: Mapping[str, Delta]
     bags: Mapping[str, str]
+    shared: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The relations of joins whose deltas are shared, by name."""
 
 
 class Binding:
@@ -58,9 +60,11 @@ class Binding:
     def _rows(self, scan: Scan, pins: Pins) -> Rows | None:
         """How many rows a delta or table has, and the relation it belongs to."""
         match scan.operand:
-            case Change(relation) if relation in pins.post:
-                whole = self._whole(relation, pins.post[relation])
-                return None if whole is None else Rows(pins.deltas[relation].rows, whole)
+            case Change(relation):
+                joined = pins.shared.get(relation, (relation,))
+                sizes = [self._whole(name, pins.post[name]) for name in joined if name in pins.post]
+                known = [size for size in sizes if size is not None]
+                return Rows(pins.deltas[relation].rows, max(known)) if len(known) == len(joined) else None
             case At(relation, state):
                 whole = self._whole(relation, (pins.pre if state == "pre" else pins.post)[relation])
                 return None if whole is None else Rows(whole, whole)

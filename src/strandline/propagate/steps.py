@@ -173,7 +173,7 @@ class Steps:
         bound = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, keys)
         under = self._constraints.changed(node, bound, deltas)
         own = in_own_columns(node, deltas, self._context.binding, f"{path}-own", self._context.engine)
-        bound = replace(bound, deltas={**own, **there})
+        bound = replace(bound, deltas={**own, **there}, shared={join.name: join.shape.relations for join in shared})
         matter = relevant(self._context.engine, self._context.binding, bound, own)
         changed = matter.changed
         known: dict[str, Any] = {"insert_only": plan.insert_only, "method": plan.method, "assumed": under.assumed}
