@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 LITTLE_DATA = {
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": (
-        f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC {classes.options()}"
+        f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn600m {classes.options()}"
     ),
     # Only classes of Java's own path are archived.
     "spark.driver.extraClassPath": os.pathsep.join(jar_paths()),

@@ -1,8 +1,9 @@
-"""Little data without ceremony: pinned versions of Delta tables are read by their files, and results written here.
+"""Without ceremony: pinned versions of Delta tables are read by their files, and little data is written here.
 
-Spark runs several jobs to find out which files make up a version of a Delta table, and more to commit one; delta-rs
-does either in milliseconds. What comes out is the same; so this is done whenever a step is small, and left to Spark
-where a table has features that its files alone do not show.
+Spark runs several jobs to find out which files make up a version of a Delta table, for each place where it is read, and
+more to commit one; delta-rs does either in milliseconds. What comes out is the same; so versions are read like this by
+every step, and results written by small ones. Tables with features that their files alone do not show are left to
+Spark.
 """
 
 from __future__ import annotations
