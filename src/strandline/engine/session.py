@@ -47,7 +47,9 @@ _TAG = "strandline"
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
+_LOOKING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LOOKING_TASKS = "32"
+"""Files that are named one by one would be looked at in a task each."""
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -336,8 +338,7 @@ class Engine:
         self._set("spark.sql.maxMetadataStringLength", "400")
         # The default, INT96, is read by few, and not for all years.
         self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        # Files that are named one by one would be looked at in a task each.
-        self._set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LOOKING_TASKS)
+        self._set(_LOOKING, self._settings.get(_LOOKING, _LOOKING_TASKS))
         self._set("spark.sql.constraintPropagation.enabled", "false")
         self._set(OLD_VERSIONS, "false")
         for name, usual in _COMPILED.items():
