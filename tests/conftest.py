@@ -13,13 +13,17 @@ from unittest import mock
 import psycopg
 import pytest
 import yaml
+from deltalake import DeltaTable
 from psycopg import sql
 
 from strandline.algebra.bag import SignedBag, canonical
 from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.engine.jars import jar_paths
+from strandline.engine.little import PinnedReads
 from strandline.engine.session import Engine
+from strandline.engine.tables import table as pinned
 from strandline.project.folder import Project
+from strandline.warehouse import Warehouse
 from tests import classes
 
 _NUMBERS = count(1)
@@ -150,6 +154,27 @@ def _let_go(connection: psycopg.Connection) -> None:
     for (gid,) in connection.execute(f"SELECT gid FROM pg_prepared_xacts WHERE database {here}").fetchall():
         connection.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
     connection.execute(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database {here}")
+
+
+def rows_of(engine: Engine, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of *sql*; versions of tables are read by their files, which takes a fraction of Delta's time."""
+    reads = PinnedReads(engine.worker, engine.storage_options, feeds=True)
+    try:
+        return engine.rows(reads.replaced(sql))
+    finally:
+        reads.close()
+
+
+def rows_stored(engine: Engine, path: str, version: int | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a Delta table as they lie there, by default in its newest version."""
+    at = DeltaTable(path).version() if version is None else version
+    return rows_of(engine, f"SELECT * FROM {pinned(path, at)}")
+
+
+def rows_shown(warehouse: Warehouse, view: str, state: int | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a view in a state, by default the newest; what ``read`` gives has tests of its own."""
+    published = warehouse._published
+    return rows_of(warehouse._engine, published.select(warehouse._entry(view, published.state(state))))
 
 
 def bag(rows: Iterable[Sequence[Any]]) -> SignedBag:

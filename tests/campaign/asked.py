@@ -32,7 +32,7 @@ from strandline.demo.server import SUPERUSER, PostgresServer
 from strandline.engine.session import Engine
 from strandline.ingest.uncopied import UncopiedSource
 from strandline.propagate.report import RefreshReport
-from tests.conftest import bag, new_project
+from tests.conftest import bag, new_project, rows_shown
 
 Row = tuple[Any, ...]
 
@@ -272,9 +272,9 @@ class Campaign:
                 }
                 version: Any = entry.positions["lake.products"]
                 expected = self.sources.expected(shown, version["version"] if isinstance(version, dict) else version)
-                found = [tuple(row) for row in warehouse.read("joined", state=state.number).collect()]
+                found = rows_shown(warehouse, "joined", state.number)
                 assert bag(found) == bag(expected), f"state {state.number}"
-                totals = [tuple(row) for row in warehouse.read("totals", state=state.number).collect()]
+                totals = rows_shown(warehouse, "totals", state.number)
                 assert bag(totals) == bag(_totals(expected)), f"totals in state {state.number}"
                 assert before is None or all(
                     a <= b for leaf in shown for a, b in zip(before[leaf], shown[leaf], strict=True)

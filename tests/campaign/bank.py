@@ -13,7 +13,7 @@ import psycopg
 
 from strandline import Warehouse
 from strandline.demo.server import SUPERUSER, PostgresServer
-from tests.conftest import bag
+from tests.conftest import bag, rows_shown
 
 ACCOUNTS = 500
 OPENING = 100
@@ -124,12 +124,12 @@ class Bank:
 def money_held(warehouse: Warehouse, bank: Bank) -> int:
     """Views and copies equal what the bank holds, and no state shows half a transfer: the number of such states."""
     for name in VIEWS:
-        assert bag(tuple(row) for row in warehouse.read(name).collect()) == bag(bank.answer(name)), name
+        assert bag(rows_shown(warehouse, name)) == bag(bank.answer(name)), name
         assert warehouse.verify(name).ok, name
     for table in warehouse.copies():
         assert warehouse.verify_source(table).ok, table
     states = [state.number for state in warehouse.states() if "total" in state.entries]
     for number in states:
-        found = [tuple(row) for row in warehouse.read("total", state=number).collect()]
+        found = rows_shown(warehouse, "total", number)
         assert found == [(TOTAL, ACCOUNTS)], f"money was lost in state {number}: {found}"
     return len(states)

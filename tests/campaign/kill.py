@@ -20,7 +20,7 @@ from strandline import Warehouse
 from strandline.engine.session import Engine
 from tests.campaign.bank import ACCOUNTS, TOTAL, Bank
 from tests.campaign.bank import VIEWS as BANK_VIEWS
-from tests.conftest import bag
+from tests.conftest import bag, rows_shown
 from tests.warehouse.shop import VIEWS, Shop, assert_verified, create_views
 
 SOME_VIEWS = {
@@ -65,7 +65,7 @@ class Campaign:
                         continue
                     key = (state.number, name)
                     if key not in self.states or self.random.random() < 0.1:
-                        rows = bag(tuple(row) for row in warehouse.read(name, state=state.number).collect())
+                        rows = bag(rows_shown(warehouse, name, state.number))
                         noted = (entry.version, dict(entry.positions), rows)
                         assert self.states.setdefault(key, noted) == noted, f"state {key} has changed"
                     assert self.states[key][:2] == (entry.version, dict(entry.positions))
@@ -110,7 +110,7 @@ class Campaign:
             assert warehouse._catalog.refreshes.unfinished() is None
             assert_verified(warehouse)
             for name in BANK_VIEWS:
-                shown = bag(tuple(row) for row in warehouse.read(name).collect())
+                shown = bag(rows_shown(warehouse, name))
                 assert shown == bag(self.bank.answer(name)), f"{name} is not what PostgreSQL says"
             leaves = [leaf.name for leaf in warehouse._catalog.leaves.all()]
             noted = [(leaf, str(t.position)) for leaf in leaves for t in self._log(warehouse, leaf)]

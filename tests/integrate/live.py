@@ -17,7 +17,7 @@ from psycopg import Connection
 from strandline import Warehouse
 from strandline.engine.session import Engine
 from strandline.propagate.report import RefreshReport
-from tests.conftest import bag
+from tests.conftest import bag, rows_shown
 
 SALES = """
 CREATE TABLE orders (id int PRIMARY KEY, customer int, product int, amount numeric(10,2), note text);
@@ -87,8 +87,8 @@ class Shop:
                     found.append((id_, amount, *customers[customer], each["title"]))
         return found
 
-    def shown(self, view: str, **which: Any) -> list[Row]:
-        return [tuple(row) for row in self.warehouse.read(view, **which).collect()]
+    def shown(self, view: str) -> list[Row]:
+        return rows_shown(self.warehouse, view)
 
     def refreshed(self) -> RefreshReport:
         """Refresh, and compare all views with what the tables hold: nobody may write meanwhile."""

@@ -27,7 +27,7 @@ from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import TINY_BYTES, TINY_ROWS, Installed, Method, install, is_tiny, method_for
 from strandline.store.node import Node
 from strandline.store.tables import make_ready
-from tests.conftest import bag
+from tests.conftest import bag, rows_of, rows_stored
 
 pytestmark = pytest.mark.spark
 
@@ -61,11 +61,10 @@ class Table:
         return install(self.engine, self.node, delta, self.baseline, "step")
 
     def contents(self, version: int | None = None) -> object:
-        at = "" if version is None else f" VERSION AS OF {version}"
-        return bag(self.engine.rows(f"SELECT * FROM delta.`{self.node.path}`{at}"))
+        return bag(rows_stored(self.engine, self.node.path, version))
 
     def seen(self, version: int) -> object:
-        return bag(self.engine.rows(self.node.select(version)))
+        return bag(rows_of(self.engine, self.node.select(version)))
 
 
 def _values(rows: Rows, columns: Schema) -> str:
@@ -203,7 +202,7 @@ def test_values_of_every_type_are_told_apart_as_by_spark(
             table.baseline = table.install(table.delta([one, one, other, other], [])).version
             done = table.install(table.delta([other], [one]))
             found[way] = table.contents(done.version)
-            assert len(table.engine.rows(table.node.select(done.version))) == 4
+            assert len(rows_of(table.engine, table.node.select(done.version))) == 4
     assert found["overwrite"] == found["overwrite by Spark"]
 
 
@@ -235,7 +234,7 @@ def test_a_delete_without_a_row_fails_and_changes_nothing(
     with pytest.raises(Exception, match="DELETE_WITHOUT_ROW"):
         install(rows.engine, rows.node, delta, rows.baseline, "step")
     make_ready(rows.engine, rows.node, rows.baseline, "next")
-    assert bag(rows.engine.rows(f"SELECT * FROM delta.`{rows.node.path}`")) == bag(ROWS)
+    assert rows.contents() == bag(ROWS)
 
 
 @pytest.mark.parametrize("method", ["overwrite", "merge", "delete+append"])
@@ -415,6 +414,6 @@ def test_a_table_of_many_narrow_rows_is_overwritten(rows: Table, groups: Table) 
 def test_what_somebody_else_wrote_is_undone_before_a_step(rows: Table) -> None:
     rows.engine.run(f"DELETE FROM delta.`{rows.node.path}` WHERE k = 1")
     make_ready(rows.engine, rows.node, rows.baseline, "step")
-    assert bag(rows.engine.rows(f"SELECT * FROM delta.`{rows.node.path}`")) == bag(ROWS)
+    assert rows.contents() == bag(ROWS)
     done = install(rows.engine, rows.node, rows.delta([], [(1, "a")]), rows.baseline, "step")
     assert rows.contents(done.version) == bag([(1, "a"), (1, "a"), (2, "b"), (None, "n"), (3, None)])

@@ -13,7 +13,7 @@ from strandline.catalog import Catalog
 from strandline.engine.session import Engine
 from strandline.project.folder import Project
 from tests.catalog.clock import SetClock
-from tests.conftest import bag
+from tests.conftest import bag, rows_shown
 from tests.warehouse.shop import Shop, assert_verified
 
 pytestmark = pytest.mark.spark
@@ -42,13 +42,13 @@ def test_states_stay_in_order_and_readable_whatever_the_clock_does(
 ) -> None:
     warehouse.sql("CREATE MATERIALIZED VIEW v AS SELECT c_id, count(*) AS n FROM shop.orders GROUP BY c_id")
     start = clock.now
-    shown = {1: bag(tuple(row) for row in warehouse.read("v").collect())}
+    shown = {1: bag(rows_shown(warehouse, "v"))}
     for jump in (-HOUR, YEAR + HOUR, -YEAR):
         clock.move(jump)
         shop.place_orders_only()
         report = warehouse.refresh()
         assert report.ok and report.state == len(shown) + 1
-        shown[report.state] = bag(tuple(row) for row in warehouse.read("v").collect())
+        shown[report.state] = bag(rows_shown(warehouse, "v"))
     states = warehouse.states()
     assert [state.number for state in states] == [4, 3, 2, 1]
     times = [state.published_at for state in reversed(states)]

@@ -13,7 +13,7 @@ from strandline import StrandlineError, Warehouse
 from strandline.propagate.progress import Event
 from strandline.propagate.report import RefreshReport
 from strandline.propagate.steps import Steps
-from tests.conftest import bag
+from tests.conftest import bag, rows_shown
 from tests.warehouse.shop import VIEWS, Shop, assert_verified
 
 pytestmark = pytest.mark.spark
@@ -24,7 +24,7 @@ INVERSE = "SELECT o_id, 1 / total AS inverse FROM shop.orders"
 
 
 def shown(warehouse: Warehouse, view: str) -> object:
-    return bag(tuple(row) for row in warehouse.read(view).collect())
+    return bag(rows_shown(warehouse, view))
 
 
 def configure(warehouse: Warehouse, text: str) -> Warehouse:

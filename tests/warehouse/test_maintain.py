@@ -19,7 +19,7 @@ from strandline.engine.session import Engine
 from strandline.project.folder import Project
 from strandline.propagate.progress import Event
 from tests.cli.conftest import Invoke, invoke, parsed
-from tests.conftest import bag, new_database
+from tests.conftest import bag, new_database, rows_shown
 from tests.integrate import live
 from tests.warehouse.shop import Shop, assert_verified
 
@@ -46,7 +46,7 @@ class Old:
 
 
 def rows(warehouse: Warehouse, view: str, state: int | None = None) -> SignedBag:
-    return bag(tuple(row) for row in warehouse.read(view, state=state).collect())
+    return bag(rows_shown(warehouse, view, state))
 
 
 @pytest.fixture(scope="module")

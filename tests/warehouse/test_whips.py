@@ -16,7 +16,7 @@ from strandline.engine.session import Engine
 from strandline.errors import SqlError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
-from tests.conftest import bag
+from tests.conftest import bag, rows_shown, rows_stored
 from tests.warehouse.shop import Shop, assert_verified
 
 pytestmark = pytest.mark.spark
@@ -54,11 +54,11 @@ def create(wh: Warehouse, name: str, query: str, clauses: str = "REFRESH POLICY 
 
 
 def rows(wh: Warehouse, name: str) -> SignedBag:
-    return bag(tuple(row) for row in wh.read(name).collect())
+    return bag(rows_shown(wh, name))
 
 
 def table(wh: Warehouse, name: str) -> SignedBag:
-    return bag(wh._engine.rows(f"SELECT * FROM delta.`{wh._refreshing.node(name).path}`"))
+    return bag(rows_stored(wh._engine, wh._refreshing.node(name).path))
 
 
 def described(wh: Warehouse, name: str) -> str:

@@ -12,7 +12,7 @@ import yaml
 from strandline import Warehouse
 from strandline.engine.session import Engine
 from tests.campaign.bank import ACCOUNTS, TOTAL, VIEWS, Bank
-from tests.conftest import bag, new_project
+from tests.conftest import bag, new_project, rows_shown
 from tests.watch.process import WatchProcess, published
 
 MAX_LAG = 20.0
@@ -64,8 +64,8 @@ def test_states_are_published_in_time_through_a_restart_until_it_is_told_to_stop
         with Warehouse.open(folder, spark=engine.spark) as warehouse:
             assert warehouse.refresh().ok
             for name in ("total", "moved"):
-                assert bag(tuple(row) for row in warehouse.read(name).collect()) == bag(bank.answer(name)), name
-            shown = [tuple(row) for row in warehouse.read("total", state=second["state"]).collect()]
+                assert bag(rows_shown(warehouse, name)) == bag(bank.answer(name)), name
+            shown = rows_shown(warehouse, "total", second["state"])
             assert shown == [(TOTAL, ACCOUNTS)]
     finally:
         bank.close()

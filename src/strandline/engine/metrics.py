@@ -111,15 +111,13 @@ class _Told:
     """What the stores of Spark's user interface tell, each thing fetched as one text: calls are what takes time."""
 
     def __init__(self, session: SparkSession, java: Any) -> None:
-        self._jvm: Any = session.sparkContext._jvm
-        self._mapper = _mapper(self._jvm)
+        self._mapper = _mapper(session.sparkContext._jvm)
         self._context, self._plans = java.sparkContext(), java.sharedState().statusStore()
         self._jobs = self._context.statusStore()
 
     def jobs(self, tag: str) -> list[int]:
         """The numbers of the jobs with *tag*, in order."""
-        found = self._jvm.java.util.Arrays.toString(self._context.statusTracker().getJobIdsForTag(tag))
-        return sorted(int(number) for number in found.strip("[]").split(",") if number)
+        return sorted(self._read(self._context.statusTracker().getJobIdsForTag(tag)))
 
     def job(self, number: int) -> tuple[dict[str, Any], int | None]:
         """A job, and the number of the plan that it belongs to."""

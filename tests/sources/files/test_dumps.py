@@ -16,7 +16,7 @@ from strandline import Warehouse
 from strandline.algebra.bag import Row
 from strandline.engine.session import Engine
 from strandline.propagate.report import RefreshReport
-from tests.conftest import bag, new_project
+from tests.conftest import bag, new_project, rows_shown
 from tests.sources.files.dumps import EVENTS, PARTS, declaration, text, write
 from tests.sources.postgres.live import refused
 
@@ -57,8 +57,8 @@ class Folder:
         for part, _ in self.events:
             if part in by_id:
                 counts[by_id[part][1]] = counts.get(by_id[part][1], 0) + 1
-        assert bag(map(tuple, warehouse.read("joined").collect())) == bag(joined)
-        assert bag(map(tuple, warehouse.read("counted").collect())) == bag(counts.items())
+        assert bag(rows_shown(warehouse, "joined")) == bag(joined)
+        assert bag(rows_shown(warehouse, "counted")) == bag(counts.items())
 
 
 @pytest.mark.postgres
@@ -166,7 +166,7 @@ def warehouse(tmp_path: Path, engine: Engine) -> Iterator[Warehouse]:
 
 
 def rows(warehouse: Warehouse, view: str) -> Any:
-    return bag(map(tuple, warehouse.read(view).collect()))
+    return bag(rows_shown(warehouse, view))
 
 
 def test_text_that_cannot_be_read_is_an_error_or_set_aside(tmp_path: Path, warehouse: Warehouse) -> None:

@@ -17,7 +17,7 @@ from strandline.engine.session import Engine
 from strandline.ingest.copied import CopiedSource
 from strandline.propagate.plan import RefreshPlan
 from strandline.propagate.report import RefreshReport
-from tests.conftest import bag
+from tests.conftest import bag, rows_of, rows_shown
 
 ENVIRONMENT = "STRANDLINE_TEST_DSN"
 
@@ -64,8 +64,7 @@ class Live:
         return report
 
     def read(self, view: str) -> list[tuple[Any, ...]]:
-        state = self.warehouse._published.state()
-        return self.warehouse._engine.rows(self.warehouse._published.select(state.entries[view]))
+        return rows_shown(self.warehouse, view)
 
     def assert_same(self, *views: str) -> None:
         """The views show what the database holds."""
@@ -82,7 +81,7 @@ class Live:
             base = self.warehouse._catalog.versions.baseline(node.record.id)
             assert base is not None, table
             shown = ", ".join('"' + column.name.replace('"', '""') + '"' for column in node.visible)
-            held = self.warehouse._engine.rows(node.select(base.version))
+            held = rows_of(self.warehouse._engine, node.select(base.version))
             assert bag(held) == bag(self.rows(f"SELECT {shown} FROM {table}")), table
 
     def assert_verified(self, *views: str) -> None:
