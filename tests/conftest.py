@@ -61,6 +61,7 @@ LITTLE_DATA = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.files.minPartitionNum": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
     # VACUUM lists files in as many tasks as this.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     "spark.sql.ui.explainMode": "simple",
