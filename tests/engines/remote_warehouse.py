@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +37,16 @@ def seen(server: str, session: Any, folder: Path) -> dict[str, Any]:
             strategies |= {view.strategy for view in report.views.values()}
         strategies |= {view.strategy for view in warehouse.refresh().views.values()}
         assert different(warehouse, warehouse.views()) == {}
-        return {
+        assert warehouse.verify("by_product").ok
+        made = weakref.ref(warehouse._engine.worker)
+        outcome = {
             "engine": warehouse._engine.capabilities.engine,
             "recovered": undo_foreign_write(warehouse, shop),
             "strategies": sorted(strategies),
             "settings_kept": before == _partitions(server, session),
         }
+    gc.collect()
+    return {**outcome, "session_kept": made() is not None}
 
 
 def _partitions(server: str, session: Any) -> str | None:

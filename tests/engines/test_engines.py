@@ -54,6 +54,7 @@ def test_a_warehouse_on_another_server(seen: Seen, server: str) -> None:
     assert outcome["recovered"]
     assert set(outcome["strategies"]) == {"incremental", "affected", "none"}
     assert outcome["settings_kept"]
+    assert outcome["session_kept"], "PySpark would close it, and wait there for whatever is being called"
 
 
 @pytest.mark.parametrize("server", SERVERS)

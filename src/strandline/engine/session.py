@@ -62,6 +62,18 @@ _INTERPRETED = {
 """For steps over little data, where compiling costs more than it saves."""
 
 
+_REMOTE: list[SparkSession] = []
+"""Sessions of Connect servers, kept for good. PySpark closes one that nobody has any more when Python gets to collect
+it, in the midst of a call of another session; there it waits for calls of all sessions, which may wait for that one."""
+
+
+def _kept(session: SparkSession) -> SparkSession:
+    """*session*, of a Connect server, which is not collected."""
+    if session not in _REMOTE:
+        _REMOTE.append(session)
+    return session
+
+
 class _Thread(threading.local):
     """What a thread works with: its session, if it has one for itself, and the step that is under way in it."""
 
@@ -165,7 +177,7 @@ class Engine:
         """One more session of the same Spark; None if it does not know how to make one."""
         spark: Any = self.spark
         with contextlib.suppress(Exception):
-            made: SparkSession = spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
+            made: SparkSession = spark.newSession() if hasattr(spark, "newSession") else _kept(spark.cloneSession())
             return made
         return None
 
@@ -404,7 +416,7 @@ class Engine:
 
         assert self._remote is not None
         try:
-            return SparkSession.builder.remote(self._remote).getOrCreate()
+            return _kept(SparkSession.builder.remote(self._remote).getOrCreate())
         except Exception as error:
             raise EngineError(
                 "SPARK_UNREACHABLE",
