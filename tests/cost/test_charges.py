@@ -100,8 +100,13 @@ def test_recomputing_reads_all_inputs_and_shuffles() -> None:
 
 
 @pytest.mark.parametrize("step", [computed, summed, merged, installed])
-def test_only_recomputing_is_charged_for_shuffling(step: Callable[[Work], Charges]) -> None:
-    assert "byte_shuffled" not in step(ANEW).amounts
+def test_a_delta_that_is_sent_to_what_it_meets_is_not_charged_for_shuffling(step: Callable[[Work], Charges]) -> None:
+    assert not step(ANEW).amounts.get("byte_shuffled")
+
+
+@pytest.mark.parametrize("step", [computed, summed])
+def test_a_larger_one_is(step: Callable[[Work], Charges]) -> None:
+    assert step(replace(ANEW, delta_shuffled_bytes=9_000)).amounts["byte_shuffled"] == 9_000
 
 
 def test_comparing_reads_both_versions() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from strandline.cost import graph
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Extent, Work, compared
+from strandline.cost.charges import Amounts, Extent, Work, compared
 from strandline.cost.graph import Candidate, weigh
 from strandline.cost.model import FIXED, handicapped
 
@@ -100,6 +100,18 @@ def test_what_comparing_reads_of_a_large_table_counts() -> None:
     assert recomputed(replace(below, table=Extent(20_000, 2_000_000_000, 40)), above) == set()
 
 
+def test_changes_are_taken_in_only_if_all_that_go_by_them_save_it_together() -> None:
+    changes = ("s.t", "1")
+    readers = [node(name, ONE_TERM, leaves=(changes,)) for name in ("v", "w", "x")]
+    assert weigh(readers, PRICES, {}).recomputed == set()
+    saved = [handicapped(FIXED.full(ONE_TERM)) - FIXED.incremental(ONE_TERM)] * 3
+    for seconds, chosen in ((sum(saved) * 0.9, set()), (sum(saved) * 1.1, {"v", "w", "x"})):
+        taking_in: dict[tuple[str, str], Amounts] = {changes: {"job": seconds / FIXED.job}}
+        assert weigh(readers, PRICES, taking_in).recomputed == chosen
+    settled = [*readers, node("y", ONE_TERM, leaves=(changes,), way="changes")]
+    assert weigh(settled, PRICES, {changes: {"job": 1_000}}).recomputed == set(), "they are taken in for one of them"
+
+
 def test_apart_and_together_parts_are_decided_alike() -> None:
     first = [node("v", MANY_TERMS), node("w", ONE_TERM, "v")]
     second = [node("x", ONE_TERM), node("y", MANY_TERMS, "x")]
@@ -111,6 +123,9 @@ def test_apart_and_together_parts_are_decided_alike() -> None:
 def random_extent(random: Random, most: int) -> Extent:
     rows = random.randrange(1, most + 1)
     return Extent(rows, rows * random.randrange(100), rows // random.randrange(1_000, 1_000_000))
+
+
+TO_TAKE_IN: dict[tuple[str, str], Amounts] = {("s.t", "1"): {"job": 8}, ("s.t", "2"): {"row_written": 2_000_000}}
 
 
 def random_graph(random: Random, size: int) -> list[Candidate]:
@@ -126,13 +141,15 @@ def random_graph(random: Random, size: int) -> list[Candidate]:
             recomputes_groups=random.random() < 0.2, partials=random.randrange(4),
             install=random.choice(["overwrite", "merge"]),
         )  # fmt: skip
-        found.append(node(f"v{number}", work, *below, exact=random.random() < 0.7))
+        leaves = tuple(random.sample([*TO_TAKE_IN], random.randrange(3)))
+        found.append(node(f"v{number}", work, *below, exact=random.random() < 0.7, leaves=leaves))
     return found
 
 
 def total(candidates: list[Candidate], chosen: tuple[str, ...]) -> float:
-    """What a choice costs: handicaps of what is recomputed, changes, and comparisons."""
-    found, rows = 0.0, dict[str, int]()
+    """What a choice costs: handicaps of what is recomputed, changes, what they take in, and comparisons."""
+    taken_in = {leaf for one in candidates if one.name not in chosen for leaf in one.leaves}
+    found, rows = sum(FIXED.seconds(TO_TAKE_IN[leaf]) for leaf in taken_in), dict[str, int]()
     for one in candidates:
         assert one.work is not None
         work = replace(one.work, delta_rows=one.leaf_rows + sum(rows[name] for name in one.reads))
@@ -147,7 +164,7 @@ def total(candidates: list[Candidate], chosen: tuple[str, ...]) -> float:
 @pytest.mark.parametrize("seed", range(40))
 def test_no_other_choice_costs_less(seed: int) -> None:
     candidates = random_graph(Random(seed), 6)
-    best = weigh(candidates, PRICES)
+    best = weigh(candidates, PRICES, TO_TAKE_IN)
     assert best.total == pytest.approx(total(candidates, tuple(best.recomputed)))
     names = [one.name for one in candidates]
     for size in range(len(names) + 1):
@@ -161,16 +178,16 @@ def test_a_descent_ends_no_worse_than_each_alone_and_mostly_at_the_best(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     candidates = random_graph(Random(seed), 7)
-    best = weigh(candidates, PRICES)
+    best = weigh(candidates, PRICES, TO_TAKE_IN)
     monkeypatch.setattr(graph, "FEW", 0)
-    found = weigh(candidates, PRICES)
+    found = weigh(candidates, PRICES, TO_TAKE_IN)
     assert best.total <= found.total + 1e-9 <= found.total_alone + 2e-9
     assert found.total <= 1.1 * best.total
 
 
 def test_a_large_graph_is_decided_quickly() -> None:
     """A hundred nodes, some of them in one part: some tens of milliseconds."""
-    assert len(weigh(random_graph(Random(1), 100), PRICES).recomputed) > 0
+    assert len(weigh(random_graph(Random(1), 100), PRICES, TO_TAKE_IN).recomputed) > 0
 
 
 def test_calibrated_costs_recompute_a_node_only_where_that_is_clearly_cheaper() -> None:

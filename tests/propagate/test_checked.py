@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from deltalake import write_deltalake
 
 from strandline import Warehouse
 from strandline.cost.calibration import Prices
-from strandline.cost.graph import Candidate, Weighed
+from strandline.cost.charges import Amounts
+from strandline.cost.graph import Candidate, LeafChanges, Weighed
 from strandline.engine.session import Engine
 from strandline.propagate import planner
 from strandline.propagate.constraints import ConstraintChecks
@@ -22,7 +23,7 @@ from tests.warehouse.test_constraints import FOREIGN_KEY, KEYS, LINES, VIEWS, La
 pytestmark = pytest.mark.spark
 
 
-def semi_is_recomputed(candidates: Sequence[Candidate], _: Prices) -> Weighed:
+def semi_is_recomputed(candidates: Sequence[Candidate], _: Prices, __: Mapping[LeafChanges, Amounts]) -> Weighed:
     """If there is anything to compute."""
     found = frozenset(one.name for one in candidates if one.name == "semi" and one.work is not None)
     return Weighed(found, 0.0, frozenset(), 0.0)

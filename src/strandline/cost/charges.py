@@ -70,6 +70,8 @@ class Work:
     """What computing its groups anew would read instead, after files were skipped; None is all inputs as well."""
     shuffled_bytes: int = 0
     """What recomputing has to move for its joins and groups."""
+    delta_shuffled_bytes: int = 0
+    """What computing the delta has to move, if this is too large to be sent to what it is joined with."""
     recomputes_groups: bool = False
     partials: int = 0
     """Partial aggregates that the view stores; none if it does not group."""
@@ -183,13 +185,14 @@ def compared(table: Extent, delta_rows: int) -> Charges:
     )
 
 
-def ingested(delta_rows: int, rewritten: Extent = NOTHING) -> Charges:
-    """The delta of a leaf is read and stored; where files were rewritten, their rows are compared for it."""
+def ingested(delta_rows: int, rewritten: Extent = NOTHING, delta_bytes: int = 0) -> Charges:
+    """The delta of a leaf is read, netted and stored; where files were rewritten, their rows are compared for it."""
     return Charges(
         {
             "job": 1,
             "file": 2 * rewritten.files,
             "byte_read": 2 * rewritten.bytes,
+            "byte_shuffled": delta_bytes,
             "row_processed": delta_rows + 2 * rewritten.rows,
             "row_written": delta_rows,
         }
@@ -199,6 +202,7 @@ def ingested(delta_rows: int, rewritten: Extent = NOTHING) -> Charges:
 def _by_terms(work: Work, read: Extent) -> defaultdict[Constant, float]:
     found: defaultdict[Constant, float] = defaultdict(float)
     found["term"], found["row_processed"] = work.terms, work.delta_rows
+    found["byte_shuffled"] = work.delta_shuffled_bytes
     _read(found, read)
     return found
 

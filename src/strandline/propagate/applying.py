@@ -8,6 +8,7 @@ from functools import partial
 
 from strandline.algebra.block import BlockDelta, Method, delta_of
 from strandline.algebra.constraints import AppendOnly, Assumed, Constraint
+from strandline.algebra.few import MOST_ROWS
 from strandline.algebra.near import Limits
 from strandline.catalog import VersionRecord
 from strandline.cost.calibration import Prices
@@ -121,6 +122,7 @@ class Applying:
             reach.matched(node.name, delta.plan),
             read if anew is None else reach.read(anew.plan),
             shuffled(inputs, table, grouped=bool(node.block.partials)),
+            read.bytes if rows > MOST_ROWS else 0,
             delta.touched_keys is not None,
             len(node.block.partials),
             install,

@@ -14,7 +14,7 @@ from strandline.algebra.representation import representation
 from strandline.algebra.schema import Column, Schema, comparable
 from strandline.catalog import Catalog, Json, VersionRecord
 from strandline.cost.calibration import Prices
-from strandline.cost.graph import Weighed, weigh
+from strandline.cost.graph import Candidate, Weighed, weigh
 from strandline.cost.model import LITTLE_ROWS
 from strandline.engine.session import Engine
 from strandline.errors import RefreshError
@@ -207,7 +207,7 @@ class Planner:
         """Which nodes to recompute, by what that costs them and those above; over little data, none."""
         little = self._little(planned)
         moving = [plan for plan in planned.values() if plan.strategy != "none" and not plan.blocked]
-        found = []
+        found: list[Candidate] = []
         for plan in moving:
             node = self._vdag.nodes[plan.name]
             reads = [name for name in plan.changed if name in planned and name != plan.name]
@@ -217,8 +217,10 @@ class Planner:
             applied = self._applying.found.get(plan.name)
             reading = None if applied is None else applied.reading
             table = self._inputs.extent(plan.name, len(node.stored))
-            found.append(candidate(node, plan, reads, reading, table, below, above, free=free))
-        return weigh(found, self._prices)
+            leaves = [(name, key_of(plan.pinned[name])) for name in plan.changed if name in self._inputs.leaves]
+            found.append(candidate(node, plan, reads, reading, table, below, above, leaves, free=free))
+        ingests = [step for step in self._step_maker({}).ingests(planned) if step.taken is None]
+        return weigh(found, self._prices, {(step.subject, key_of(step.after)): step.charges for step in ingests})
 
     def is_small(self, names: Collection[str]) -> bool:
         """Whether all that *names* are computed from is little enough to run interpreted."""

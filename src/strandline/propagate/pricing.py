@@ -15,7 +15,7 @@ from strandline.algebra.schema import Schema
 from strandline.cost import charges
 from strandline.cost.calibration import Prices
 from strandline.cost.charges import Charges, Extent, Work
-from strandline.cost.graph import Candidate
+from strandline.cost.graph import Candidate, LeafChanges
 from strandline.cost.model import CostModel
 from strandline.propagate.methods import aggregate_method, expected_install
 from strandline.propagate.plan import NodePlan, Step
@@ -106,12 +106,13 @@ def candidate(
     table: Extent,
     below: int,
     above: Sequence[str],
+    leaves: Sequence[LeafChanges],
     *,
     free: bool,
 ) -> Candidate:
     """A node that has to be brought up to date, for the choice between its changes and recomputing it.
 
-    *below* counts the changed rows that its work takes in from the nodes that it *reads*.
+    *below* counts the changed rows that its work takes in from the nodes that it *reads*; the others are of *leaves*.
     """
     if plan.strategy == "full" or reading is None or node.block is None:
         way: Literal["full", "changes"] = "full" if plan.strategy == "full" else "changes"
@@ -126,6 +127,7 @@ def candidate(
         _by_changes(node, above) if reading.free_method else _incremental,
         expected_install(node.block, table, insert_only=False),
         _exact(node.stored) and not node.loose,
+        tuple(leaves),
     )
 
 

@@ -44,7 +44,7 @@ class StepMaker:
     def steps(self, planned: Mapping[str, NodePlan], sharing: Sharing, groups: Groups, *, captures: bool) -> list[Step]:
         """Leaves first, then each node after its inputs, then the new state."""
         steps = self._capture(planned) if captures else []
-        steps.extend(self._ingest_all(planned))
+        steps.extend(self.ingests(planned))
         compared = self._compared(planned)
         to_share = dict(sharing.works)
         for plan in planned.values():
@@ -80,7 +80,7 @@ class StepMaker:
         }
         return [Step("", "capture", source, upto=position) for source, position in upto.items()]
 
-    def _ingest_all(self, planned: Mapping[str, NodePlan]) -> list[Step]:
+    def ingests(self, planned: Mapping[str, NodePlan]) -> list[Step]:
         """A delta of a leaf is taken in once for all nodes that have seen the same of it."""
         intervals: dict[tuple[str, str], Step] = {}
         for plan in planned.values():
@@ -98,7 +98,8 @@ class StepMaker:
         # What was rewritten is read as it was and as it is, unless there is a change feed.
         share = 0.0 if peek.insert_only else min(peek.bytes / max(leaf.size.bytes, 1), 1.0)
         rewritten = Extent(int(share * (leaf.size.rows or 0)), 0 if peek.insert_only else peek.bytes, len(peek.files))
-        charged = charges.ingested(rows, rewritten)
+        width = leaf.size.bytes / max(leaf.size.rows or 0, 1)
+        charged = charges.ingested(rows, rewritten, int(rows * width))
         step = self._step("ingest", name, charged, 2 * peek.bytes, after=after, upto=leaf.position)
         return self._inputs.taken.into(step)
 
