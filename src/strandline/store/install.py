@@ -10,9 +10,11 @@ A summary delta, and copies of rows for a table that counts them, are never appe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from strandline.algebra.few import MOST_ROWS
 from strandline.algebra.schema import Column, names
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
@@ -96,11 +98,21 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
         case "delete+append":
             _delete_and_append(engine, node, delta, step_id)
         case "merge":
-            with engine.committing(last_commit(step_id)):
+            with engine.committing(last_commit(step_id)), _taking_in_as_stored(engine, node, delta):
                 counted = engine.run(_merge(engine, node, delta, baseline))
             inserted, deleted = _merged_rows(engine, node, delta, counted)
     version = committed(log, node, head, 2 if method == "delete+append" and delta.inserted else 1)
     return Installed(method, version, inserted, deleted)
+
+
+def _taking_in_as_stored(engine: Engine, node: Node, delta: Delta) -> AbstractContextManager[None]:
+    """Within, a MERGE reads what it takes in twice: stored rows are the same each time, so Delta need not keep a copy.
+
+    What rows with duplicates take in has to be computed, once.
+    """
+    if delta.form == "explicit" and not node.key:
+        return nullcontext()
+    return engine.setting("spark.databricks.delta.merge.materializeSource", "none")
 
 
 def _merged_rows(engine: Engine, node: Node, delta: Delta, counted: Sequence[tuple[Any, ...]]) -> tuple[int, int]:
@@ -209,11 +221,16 @@ def _delete_and_append(engine: Engine, node: Node, delta: Delta, step_id: str) -
 
 def _merge(engine: Engine, node: Node, delta: Delta, baseline: int) -> str:
     if delta.form != "explicit":
-        change = summary.summary_of(node, delta)
+        change = _sent(summary.summary_of(node, delta), delta)
         return summary.merge(node, change, _near(engine, node, delta, node.key))
     if node.key:
         return _merge_keyed(engine, node, delta, node.key)
     return _merge_rows(engine, node, delta, baseline)
+
+
+def _sent(source: str, delta: Delta) -> str:
+    """What a MERGE takes in, sent to the rows among which it looks for those to change if it has few itself."""
+    return f"SELECT /*+ BROADCAST(d) */ * FROM ({source}) AS d" if delta.rows <= MOST_ROWS else source
 
 
 def _near(engine: Engine, node: Node, delta: Delta, key: Sequence[str]) -> str:
@@ -249,7 +266,7 @@ def _merge_keyed(engine: Engine, node: Node, delta: Delta, key: tuple[str, ...])
     )
     changed = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in names(node.stored) if name not in key)
     return (
-        f"MERGE INTO delta.{quoted(node.path)} AS t USING ({updated} UNION ALL {gone}) AS s\n"
+        f"MERGE INTO delta.{quoted(node.path)} AS t USING ({_sent(f'{updated} UNION ALL {gone}', delta)}) AS s\n"
         f"ON {same('t', 's', by)}{_near(engine, node, delta, key)}\n"
         f"WHEN MATCHED AND s.__op = 'D' THEN DELETE\n"
         f"{f'WHEN MATCHED THEN UPDATE SET {changed}' if changed else ''}\n"
