@@ -18,7 +18,7 @@ from strandline.algebra.schema import Column
 from strandline.algebra.term import Term
 from tests.algebra.views import bigints, databases, view_dags
 
-cases = settings(max_examples=200, deadline=None, derandomize=True)
+cases = settings(max_examples=80, deadline=None, derandomize=True)
 
 
 def through_text(value: object) -> object:

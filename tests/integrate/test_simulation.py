@@ -30,7 +30,7 @@ def test_every_algorithm_is_simulated() -> None:
 
 @pytest.mark.parametrize("name", PROMISING)
 def test_the_promised_level_is_reached(name: str) -> None:
-    for seed in range(200):
+    for seed in range(100):
         assert_as_promised(name, Random(seed))
 
 

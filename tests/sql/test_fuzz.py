@@ -51,7 +51,7 @@ def test_deep_wide_and_long_statements(text: str) -> None:
     assert taken(text, nothing_is_right)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.randoms(use_true_random=True))
 def test_mutations_of_the_corpus(chance: random.Random) -> None:
     text = mutated(chance, CORPUS)
