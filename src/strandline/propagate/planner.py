@@ -217,7 +217,9 @@ class Planner:
             applied = self._applying.found.get(plan.name)
             reading = None if applied is None else applied.reading
             table = self._inputs.extent(plan.name, len(node.stored))
-            leaves = [(name, key_of(plan.pinned[name])) for name in plan.changed if name in self._inputs.leaves]
+            # What base views take of their sources they take in themselves.
+            followed = [] if node.base else [name for name in plan.changed if name in self._inputs.leaves]
+            leaves = [(name, key_of(plan.pinned[name])) for name in followed]
             found.append(candidate(node, plan, reads, reading, table, below, above, leaves, free=free))
         ingests = [step for step in self._step_maker({}).ingests(planned) if step.taken is None]
         return weigh(found, self._prices, {(step.subject, key_of(step.after)): step.charges for step in ingests})
