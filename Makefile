@@ -28,7 +28,7 @@ demo: setup ## Run the demonstration
 	@$(BIN)/strandline demo
 
 test: setup $(CLASSES) ## Run the tests (ARGS=... goes to pytest)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 check: setup ## Check style, types and import rules
 	@$(BIN)/ruff check

@@ -15,7 +15,7 @@ from tests.campaign.bank import ACCOUNTS, TOTAL, VIEWS, Bank
 from tests.conftest import bag, new_project, rows_shown
 from tests.watch.process import WatchProcess, published
 
-MAX_LAG = 20.0
+MAX_LAG = 60.0
 
 
 def declare(folder: Path, bank: Bank, *views: str) -> None:

@@ -1,25 +1,15 @@
-"""Ctrl-C while Spark works.
+"""Ctrl-C while Spark works: the Spark process that this command started is ended at once.
 
-PySpark's own handler asks Spark to cancel its jobs over the very connection that is in use; that fails, and the
-failure hides the interrupt. So Python's handler is put back, and on Ctrl-C the Spark process that this command started
-is ended at once: what it had under way is redone by the next refresh.
+What it had under way is redone by the next refresh.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import signal
-import threading
 from collections.abc import Iterator
 
 import psutil
-
-
-def restore_handler() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt again, after Spark was started."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from strandline.cli.interrupt import restore_handler
-
 if TYPE_CHECKING:
     from strandline.propagate.progress import Event, Watcher
 
@@ -62,7 +60,6 @@ def live(title: str) -> Iterator[Watcher]:
         with Live(steps, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
 
             def watch(event: Event) -> None:
-                restore_handler()
                 steps.take(event)
                 if event.what in ("retried", "failed", "skipped"):
                     shown.console.print(line_of(event), markup=False, highlight=False)
@@ -72,7 +69,6 @@ def live(title: str) -> Iterator[Watcher]:
 
 def log_line(event: Event) -> None:
     """One line on standard error for each step that ended or is tried again."""
-    restore_handler()
     if event.what not in ("planned", "started"):
         typer.echo(line_of(event), err=True)
 
@@ -91,4 +87,3 @@ def _doing(event: Event) -> str:
 
 def nothing(event: Event) -> None:
     """Show nothing."""
-    restore_handler()

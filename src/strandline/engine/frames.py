@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from strandline.algebra.schema import Schema
-from strandline.engine.session import first_sentence, quiet
+from strandline.engine.session import quiet
+from strandline.engine.start import first_sentence
 from strandline.engine.types import columns_of
 from strandline.errors import SqlError
 

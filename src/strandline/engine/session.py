@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +18,6 @@ from strandline.algebra.schema import Column, Schema
 from strandline.catalog.process import identified
 from strandline.engine.capabilities import Capabilities, probe
 from strandline.engine.files import has_parquet
-from strandline.engine.jars import jar_paths
 from strandline.engine.little import (
     PinnedReads,
     collected,
@@ -32,9 +28,10 @@ from strandline.engine.little import (
     write_table,
 )
 from strandline.engine.metrics import Metrics, mark, read_metrics, unmark
-from strandline.engine.settings import OLD_VERSIONS, session_settings, under_spark_submit
+from strandline.engine.settings import OLD_VERSIONS, under_spark_submit
+from strandline.engine.start import connected, first_sentence, kept, started
 from strandline.engine.types import columns_of
-from strandline.errors import EngineError, SqlError
+from strandline.errors import SqlError
 from strandline.stopwatch import Work, spending
 
 if TYPE_CHECKING:
@@ -60,18 +57,6 @@ _INTERPRETED = {
     _PARTITIONS: "2",
 }
 """For steps over little data, where compiling costs more than it saves."""
-
-
-_REMOTE: list[SparkSession] = []
-"""Sessions of Connect servers, kept for good. PySpark closes one that nobody has any more when Python gets to collect
-it, in the midst of a call of another session; there it waits for calls of all sessions, which may wait for that one."""
-
-
-def _kept(session: SparkSession) -> SparkSession:
-    """*session*, of a Connect server, which is not collected."""
-    if session not in _REMOTE:
-        _REMOTE.append(session)
-    return session
 
 
 class _Thread(threading.local):
@@ -127,7 +112,7 @@ class Engine:
             return self._given
         if self._own is None:
             with spending("starting"):
-                self._own = self._connect() if self._remote else self._start()
+                self._own = connected(self._remote) if self._remote else self._start()
         return self._own
 
     @cached_property
@@ -177,7 +162,7 @@ class Engine:
         """One more session of the same Spark; None if it does not know how to make one."""
         spark: Any = self.spark
         with contextlib.suppress(Exception):
-            made: SparkSession = spark.newSession() if hasattr(spark, "newSession") else _kept(spark.cloneSession())
+            made: SparkSession = spark.newSession() if hasattr(spark, "newSession") else kept(spark.cloneSession())
             return made
         return None
 
@@ -406,52 +391,14 @@ class Engine:
         session = self._thread.session or self._worker
         return session is not None and session is not self._given
 
+    def _start(self) -> SparkSession:
+        self._scratch = tempfile.mkdtemp(prefix="strandline-spark-")
+        return started(self._settings, self._scratch)
+
     def _set(self, name: str, value: str) -> None:
         if self._ours:
             with contextlib.suppress(Exception):  # another engine may not have the setting
                 self.worker.conf.set(name, value)
-
-    def _connect(self) -> SparkSession:
-        from pyspark.sql import SparkSession
-
-        assert self._remote is not None
-        try:
-            return _kept(SparkSession.builder.remote(self._remote).getOrCreate())
-        except Exception as error:
-            raise EngineError(
-                "SPARK_UNREACHABLE",
-                f"no Spark Connect server answers at {self._remote}: {first_sentence(error)}; "
-                "start it or correct `spark.remote` in strandline.yml.",
-            ) from error
-
-    def _start(self) -> SparkSession:
-        from strandline.engine.java import require_java
-
-        require_java()
-        from pyspark.sql import SparkSession
-
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        jars = jar_paths()
-        if not jars:
-            raise EngineError(
-                "JARS_MISSING",
-                "the Delta jars are not here; run `python -m strandline.engine.jars` once, with a network.",
-            )
-        builder = SparkSession.builder.appName("strandline")
-        self._scratch = tempfile.mkdtemp(prefix="strandline-spark-")
-        for name, value in session_settings(self._settings, jars, self._scratch).items():
-            builder = builder.config(name, value)
-        log = f"{self._scratch}/spark.log"
-        file = os.open(log, os.O_WRONLY | os.O_CREAT)
-        try:
-            with _standard_error_to(file), _keeping_interrupt_handler():
-                return builder.getOrCreate()
-        except Exception as error:
-            raise EngineError(
-                "SPARK_START", f"Spark did not start: {first_sentence(error)}; its own words are in {log}."
-            ) from error
-        finally:
-            os.close(file)
 
 
 _COMPILED = {
@@ -460,30 +407,6 @@ _COMPILED = {
     "spark.sql.adaptive.enabled": "true",
     _PARTITIONS: "8",
 }
-
-
-@contextlib.contextmanager
-def _standard_error_to(file: int) -> Iterator[None]:
-    """What a child process that is started within writes to standard error goes to *file*, for as long as it lives."""
-    sys.stderr.flush()
-    before = os.dup(2)
-    os.dup2(file, 2)
-    try:
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
-
-
-@contextlib.contextmanager
-def _keeping_interrupt_handler() -> Iterator[None]:
-    """PySpark installs a handler for Ctrl-C that can swallow it; whoever started us keeps theirs."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
@@ -519,8 +442,3 @@ class _Quiet:
 
 
 _QUIET = _Quiet()
-
-
-def first_sentence(error: Exception) -> str:
-    """What Spark says, without the plan and the stack that it adds."""
-    return str(error).strip().splitlines()[0][:500] if str(error).strip() else type(error).__name__

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from strandline.catalog import Catalog, StateRecord
-from strandline.engine.session import Engine, first_sentence
+from strandline.engine.session import Engine
+from strandline.engine.start import first_sentence
 from strandline.errors import RefreshError
 from strandline.propagate.published import Published
 from strandline.sql.names import quoted
