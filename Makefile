@@ -27,8 +27,10 @@ setup: prerequisites $(FETCHED) ## Make the virtual environment and fetch what i
 demo: setup ## Run the demonstration
 	@$(BIN)/strandline demo
 
-test: setup $(CLASSES) ## Run the tests (ARGS=... goes to pytest)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+# The first run archives Spark's classes beside the tests that need no Spark.
+test: setup ## Run the tests (ARGS=... goes to pytest)
+	@$(MAKE) --no-print-directory $(CLASSES) & \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS); passed=$$?; wait; exit $$passed
 
 check: setup ## Check style, types and import rules
 	@$(BIN)/ruff check

@@ -1,6 +1,7 @@
 """An archive of Spark's classes for the Java processes that tests start: they find them parsed and verified.
 
-``python -m tests.classes`` makes it, once for a virtual environment; without it tests run all the same, more slowly.
+``python -m tests.classes`` makes it, once for a virtual environment; before it is there tests run all the same, more
+slowly.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def options() -> str:
-    """What makes Java use the archive. One that was made for another Java or Spark is passed over in silence."""
-    return f"-XX:SharedArchiveFile={ARCHIVE} -Xshare:auto {SILENT}" if ARCHIVE.exists() else ""
+    """What makes Java use the archive. One that is not there or does not fit is passed over in silence."""
+    return f"-XX:SharedArchiveFile={ARCHIVE} -Xshare:auto {SILENT}"
 
 
 def make() -> None:
@@ -35,7 +36,8 @@ def make() -> None:
     from tests.conftest import LITTLE_DATA
 
     made = ARCHIVE.with_suffix(".new")
-    java_options = f"{LITTLE_DATA['spark.driver.extraJavaOptions']} -XX:ArchiveClassesAtExit={made} {SILENT}"
+    usual = LITTLE_DATA["spark.driver.extraJavaOptions"].replace(options(), "")
+    java_options = f"{usual} -XX:ArchiveClassesAtExit={made} {SILENT}"
     engine = Engine(settings={**LITTLE_DATA, "spark.driver.extraJavaOptions": java_options})
     with TemporaryDirectory() as folder:
         _use(engine, Path(folder))

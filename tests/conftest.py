@@ -30,21 +30,32 @@ _NUMBERS = count(1)
 
 
 _LONG = ("warehouse", "cluster", "engines", "demo", "sources", "integrate", "watch", "upkeep")
-"""Folders with few and long tests: they come first, so that no process is left alone with one at the end."""
+"""Folders with few and long tests: they come before others, so that no process is left alone with one at the end."""
 
 _SHORT = ("propagate",)
 """Folders of many short files, which several processes share evenly: they come last."""
 
+_SPARK = {"spark", "connect", "sail", "kill", "engine", "small"}
+"""Markers and fixtures of tests that start Java."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests so that several processes end at about the same time."""
+    """Order the tests so that several processes end at about the same time.
+
+    Files that need no Spark come first: meanwhile Spark's classes may be archived for those that do.
+    """
     here = Path(__file__).parent
+    starting_java = {item.path for item in items if _SPARK & {*_fixtures(item), *(m.name for m in item.iter_markers())}}
 
     def turn(item: pytest.Item) -> int:
         folder = item.path.relative_to(here).parts[0]
-        return 0 if folder in _LONG else 2 if folder in _SHORT else 1
+        return 0 if item.path not in starting_java else 1 if folder in _LONG else 3 if folder in _SHORT else 2
 
     items.sort(key=turn)
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    return item.fixturenames if isinstance(item, pytest.Function) else ()
 
 
 LITTLE_DATA = {
