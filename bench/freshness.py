@@ -185,12 +185,14 @@ def _report(
     lag = [each for _, each in found]
     told = {f"p{percent}": percentile(lag, percent) for percent in (50, 95, 99)} | {"most": max(lag)}
     third = max(1, len(memory) // 3)
-    early, late = (statistics.mean(each[2] for each in part) for part in (memory[:third], memory[-third:]))
+    parts = memory[:third], memory[third:-third] or memory, memory[-third:]
+    thirds = [round(statistics.mean(each[2] for each in part)) for part in parts]
     table = Table(title=f"{rate:g} rows a second for {seconds:g} s, five views, `watch {' '.join(options)}`")
-    for column in ("commits", "states", *(f"lag, {name}" for name in told), "memory, first third", "last third"):
+    for column in ("commits", "states", *(f"lag, {name}" for name in told), "memory in each third of the time"):
         table.add_column(column, justify="right")
     cells = [f"{len(lag):,}", f"{len(states):,}", *(f"{value:.2f} s" for value in told.values())]
-    table.add_row(*cells, f"{early:.0f} MB", f"{late:.0f} MB")
+    megabytes = f"{', '.join(f'{each:,}' for each in thirds)} MB"
+    table.add_row(*cells, megabytes)
     Console(width=150).print(table)
     began = memory[0][0]
     points = {
@@ -203,11 +205,11 @@ def _report(
         plot.write(file, f"{rate:g} rows a second", "seconds", unit, [plot.Series(name, points[name])])
     summary = {
         "rate": rate, "seconds": seconds, "options": list(options), "lag": told, "states": len(states),
-        "memory": {"early": early, "late": late}, "wrong": list(wrong), "commits": len(lag),
+        "memory": thirds, "wrong": list(wrong), "commits": len(lag),
     }  # fmt: skip
     print(f"written to {results.write('freshness', summary)}")
     right = "views and copies correct" if not wrong else f"WRONG: {', '.join(wrong)}"
     print(
-        f"verdict: lag p50 {told['p50']:.1f} s, p95 {told['p95']:.1f} s; memory {early:.0f} to {late:.0f} MB; {right}",
+        f"verdict: lag p50 {told['p50']:.1f} s, p95 {told['p95']:.1f} s; memory {megabytes}; {right}",
         flush=True,
     )

@@ -15,6 +15,10 @@ _EVERYWHERE = {
     OLD_VERSIONS: "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # A step is counted when it ends. What Spark keeps longer is for its user interface, a plan with all its words each.
+    "spark.sql.ui.retainedExecutions": "100",
+    "spark.ui.retainedJobs": "300",
+    "spark.ui.retainedStages": "500",
     "spark.sql.session.timeZone": "UTC",
     "spark.scheduler.mode": "FAIR",
     "spark.driver.memory": "2g",
