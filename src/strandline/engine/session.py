@@ -29,7 +29,7 @@ from strandline.engine.little import (
 )
 from strandline.engine.metrics import Metrics, mark, read_metrics, unmark
 from strandline.engine.settings import OLD_VERSIONS, under_spark_submit
-from strandline.engine.start import connected, first_sentence, kept, started
+from strandline.engine.start import beside, connected, first_sentence, started
 from strandline.engine.types import columns_of
 from strandline.errors import SqlError
 from strandline.stopwatch import Work, spending
@@ -162,7 +162,7 @@ class Engine:
         """One more session of the same Spark; None if it does not know how to make one."""
         spark: Any = self.spark
         with contextlib.suppress(Exception):
-            made: SparkSession = spark.newSession() if hasattr(spark, "newSession") else kept(spark.cloneSession())
+            made: SparkSession = spark.newSession() if hasattr(spark, "newSession") else beside(spark)
             return made
         return None
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strandline.engine.jars import jar_paths
 from strandline.engine.settings import session_settings
@@ -65,7 +65,7 @@ def connected(remote: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     try:
-        return kept(SparkSession.builder.remote(remote).getOrCreate())
+        return _kept(SparkSession.builder.remote(remote).getOrCreate())
     except Exception as error:
         raise EngineError(
             "SPARK_UNREACHABLE",
@@ -74,7 +74,15 @@ def connected(remote: str) -> SparkSession:
         ) from error
 
 
-def kept(session: SparkSession) -> SparkSession:
+def beside(session: Any) -> SparkSession:
+    """One more session of the server that *session* is connected to: a clone, or a new one where it makes no clones."""
+    try:
+        return _kept(session.cloneSession())
+    except Exception:
+        return _kept(type(session)(connection=session.client._builder))
+
+
+def _kept(session: SparkSession) -> SparkSession:
     """*session*, of a Connect server, which is not collected."""
     if session not in _REMOTE:
         _REMOTE.append(session)
