@@ -13,7 +13,7 @@ from strandline.algebra.schema import Column
 from strandline.engine import files
 from strandline.sql.render import SIGN, scalar_sql
 from strandline.store.deltas import Delta
-from strandline.store.netting import by_key, in_columns
+from strandline.store.netting import anything_left, by_key, in_columns
 from strandline.store.ranges import MOST, bounds, stored_ranges
 
 
@@ -57,6 +57,18 @@ def test_what_is_left_is_stored_apart_with_its_copies(tmp_path: Path) -> None:
 def test_deltas_that_only_insert_are_left_alone(tmp_path: Path) -> None:
     delta = of_three(tmp_path / "d", row(1, 1, "a"), row(1, 1, "a"))
     assert in_columns(delta, ["k"], str(tmp_path / "net")) is delta
+
+
+def test_whether_anything_is_left_is_told_from_the_rows_or_sooner(tmp_path: Path) -> None:
+    priced = [row(-1, 1, "a", 1.0), row(1, 1, "a", 2.0)]
+    nothing = [*priced, row(-1, None, None), row(1, None, None, 3), row(-1, 5, "e", float("nan")), row(1, 5, "e", 4)]
+    assert not anything_left(of_three(tmp_path / "nothing", *nothing), ["k", "name"])
+    assert anything_left(of_three(tmp_path / "price", *nothing), ["k", "price"])
+    assert anything_left(of_three(tmp_path / "number", *priced, row(1, 1, "a")), ["k", "name"])
+    assert anything_left(of_three(tmp_path / "ends", *priced, row(-1, 7, "a"), row(1, 8, "a")), ["k", "name"])
+    crossed = [*priced, *(row(sign, k, "ab"[(k + (sign > 0)) % 2]) for sign in (-1, 1) for k in (2, 3))]
+    assert anything_left(of_three(tmp_path / "crossed", *crossed), ["k", "name"]), "the ends of both columns agree"
+    assert not anything_left(of_three(tmp_path / "apart", *crossed), ["name"])
 
 
 def ranges(folder: Path, values: list[Any], kind: pa.DataType, type: str) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from strandline.propagate.plan import key_of
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import InFiles, Peek, Position, Source, TableInfo
-from strandline.store.netting import rows_left
+from strandline.store.netting import anything_left
 from strandline.store.node import Node
 from strandline.store.ranges import ranges_between, stored_ranges
 
@@ -124,7 +124,7 @@ class Inputs:
             return True
         key = (name, key_of(after), names(columns))
         if key not in self._left:
-            self._left[key] = rows_left(delta, names(columns), self._options) > 0
+            self._left[key] = anything_left(delta, names(columns), self._options)
         return self._left[key]
 
     def growth(self, name: str, after: Position) -> int:

@@ -43,14 +43,15 @@ def in_columns(delta: Delta, columns: Sequence[str], path: str, options: Mapping
     return Delta(path, inserted, left.num_rows - inserted)
 
 
-def rows_left(delta: Delta, columns: Sequence[str], options: Mapping[str, str] | None = None) -> int:
-    """How many rows *delta* has in *columns*, or all that it has where that is not looked at."""
+def anything_left(delta: Delta, columns: Sequence[str], options: Mapping[str, str] | None = None) -> bool:
+    """Whether *delta* has rows in *columns*; it is taken to have some where that is not looked at."""
     if not (delta.inserted and delta.deleted) or delta.rows > LOOKED_AT_ROWS:
-        return delta.rows
+        return delta.rows > 0
     schema = files.columns(delta.path, options)
     if schema is None or not _narrower(schema, columns):
-        return delta.rows
-    return int(_netted(files.read_rows(delta.path, options, [*columns, SIGN]), columns).num_rows)
+        return True
+    rows = files.read_rows(delta.path, options, [*columns, SIGN])
+    return _plainly_left(rows, columns) or _netted(rows, columns).num_rows > 0
 
 
 def by_key(delta: Delta, key: Sequence[str], options: Mapping[str, str] | None = None) -> tuple[bool, bool, bool]:
@@ -64,6 +65,14 @@ def _narrower(schema: pa.Schema, columns: Sequence[str]) -> bool:
     """Whether the files have other columns too, and these ones can be compared."""
     there = set(schema.names) - {SIGN}
     return set(columns) < there and not any(pa.types.is_nested(schema.field(name).type) for name in columns)
+
+
+def _plainly_left(rows: pa.Table, columns: Sequence[str]) -> bool:
+    """Whether rows that come and rows that go differ in their number or in the ends of a column: soon found out."""
+    come, gone = (rows.filter(test(rows.column(SIGN), 0)) for test in (pc.greater, pc.less))
+    if come.num_rows != gone.num_rows:
+        return True
+    return any(pc.min_max(come.column(name)) != pc.min_max(gone.column(name)) for name in columns)
 
 
 def _netted(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
