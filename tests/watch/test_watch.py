@@ -17,9 +17,6 @@ from tests.watch.process import WatchProcess, published
 
 MAX_LAG = 20.0
 
-BUSY = 3
-"""How many times as long it may take on a machine that has other things to do."""
-
 
 def declare(folder: Path, bank: Bank, *views: str) -> None:
     """Write source and views as files: the watching process applies them."""
@@ -50,14 +47,14 @@ def test_states_are_published_in_time_through_a_restart_until_it_is_told_to_stop
             second = watch.until(published, 90)
             assert first["state"] < second["state"]
             for told in (first, second):
-                assert 0 < told["lag"] <= BUSY * MAX_LAG, watch.told
+                assert 0 < told["lag"] <= MAX_LAG, watch.told
             found = watch.metrics()
             assert found["strandline_state"][()] >= second["state"]
             assert found["strandline_refreshes_total"][("published",)] >= 3
             assert found["strandline_view_rows_in_total"][("moved",)] > 0
             assert found["strandline_source_up"][("bank",)] == 1
             assert found["strandline_source_retained_wal_bytes"][("bank",)] >= 0
-            assert 0 <= found["strandline_source_lag_seconds"][("bank",)] <= BUSY * MAX_LAG
+            assert 0 <= found["strandline_source_lag_seconds"][("bank",)] <= MAX_LAG
             assert found["strandline_last_success_timestamp_seconds"][()] > back
             assert found["strandline_refresh_seconds_count"][()] >= 3
             assert watch.get("/healthz") == "ok\n"
