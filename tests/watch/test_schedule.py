@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strandline.watch.schedule import IDLE_SECONDS, SAFETY, Pace, Scheduler, Seen, intervals
+from strandline.watch.schedule import IDLE_SECONDS, RESERVE, SAFETY, Pace, Scheduler, Seen, intervals
 
 PACE = Pace(poll=5, max_lag=30, longest_wait=60)
 CHANGED = Seen(changed=True)
@@ -25,10 +25,10 @@ def test_under_steady_writes_changes_wait_for_each_other_within_the_bound() -> N
     scheduler = Scheduler(PACE)
     scheduler.look(0, {"a": CHANGED, "b": FRESH})
     scheduler.refreshed(0, 4, ["a"], [])
-    assert scheduler.spacing == 30 - 5 - SAFETY * 4
+    assert scheduler.spacing == (1 - RESERVE) * 30 - 5 - SAFETY * 4
     scheduler.look(5, {"a": CHANGED, "b": CHANGED})
-    assert scheduler.due(5) == scheduler.due(18) == []
-    assert scheduler.due(19) == ["a", "b"]
+    assert scheduler.due(5) == scheduler.due(12) == []
+    assert scheduler.due(13) == ["a", "b"]
 
 
 @settings(max_examples=200)
@@ -74,7 +74,7 @@ def test_one_slow_refresh_is_forgotten_by_and_by() -> None:
     scheduler.refreshed(0, 100, ["a"], [])
     for turn in range(1, 20):
         scheduler.refreshed(turn * 1000, turn * 1000 + 2, ["a"], [])
-    assert scheduler.spacing == pytest.approx(30 - 5 - SAFETY * 2, abs=0.5)
+    assert scheduler.spacing == pytest.approx((1 - RESERVE) * 30 - 5 - SAFETY * 2, abs=0.5)
 
 
 def test_a_schedule_is_kept_by_its_interval_and_not_by_changes() -> None:

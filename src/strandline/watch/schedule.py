@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 SAFETY = 1.5
 """A refresh is taken to last this many times as long as those before it."""
 
+RESERVE = 0.2
+"""The share of the lag that is kept for what nobody expects, such as a server that is restarted."""
+
 FORGETTING = 0.3
 """How much a refresh that was quicker than expected counts against those before it."""
 
@@ -130,7 +133,7 @@ class Scheduler:
 
         What comes just after a refresh has begun waits for the next one, up to a look longer, and for its end.
         """
-        return max(0.0, self.pace.max_lag - self.pace.poll - SAFETY * self._expected)
+        return max(0.0, (1 - RESERVE) * self.pace.max_lag - self.pace.poll - SAFETY * self._expected)
 
     def retry_in(self, now: float, name: str) -> float:
         """How long a view that failed has to wait."""
