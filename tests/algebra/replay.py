@@ -140,6 +140,9 @@ def refreshed(
             return evaluate(from_the_delta(near(plan, ranges_of), counted), operand_rows)
 
     def counted(scan: Scan) -> Rows | None:
+        if isinstance(scan.operand, Backing):
+            stored_rows = _number(before.stored[scan.operand.node])
+            return Rows(stored_rows, stored_rows)
         if not isinstance(scan.operand, At | Change) or scan.operand.relation not in visible:
             return None
         return Rows(_number(operand_rows(scan.operand)), _number(visible[scan.operand.relation]))

@@ -7,8 +7,25 @@ import pytest
 from strandline.algebra.block import Block, delta_of
 from strandline.algebra.constraints import Assumed, ForeignKey
 from strandline.algebra.few import MOST_ROWS, Few, Rows, RowsOf, from_the_delta
-from strandline.algebra.plan import At, Change, Exists, Filter, Join, Plan, Project, Scan, SemiJoin, children, scans
+from strandline.algebra.plan import (
+    At,
+    Backing,
+    Change,
+    Exists,
+    Filter,
+    Join,
+    MergeSummary,
+    Output,
+    Partial,
+    Plan,
+    Project,
+    Scan,
+    SemiJoin,
+    children,
+    scans,
+)
 from strandline.algebra.scalar import Call, Col, Lit, Scalar
+from strandline.algebra.schema import Column
 from strandline.algebra.shared import shapes, shared_join
 from strandline.sql.relations import empty_select
 from strandline.sql.render import render
@@ -135,6 +152,42 @@ def test_a_small_table_is_asked_as_a_whole() -> None:
     found = delta_of(Block("v", body), ["lines"], insert_only=False)
     assert found is not None
     assert from_the_delta(found.plan, lambda _: Rows(100, 100)) == found.plan
+
+
+@pytest.mark.parametrize(("rows", "reduced"), [(MOST_ROWS, True), (MOST_ROWS + 1, False)])
+def test_of_stored_groups_only_those_are_read_that_changed_rows_belong_to(rows: int, reduced: bool) -> None:
+    found = grouped(LINES.scan("l"), "l.p", "lines", rows, stored=200_000)
+    assert isinstance(found, MergeSummary)
+    assert isinstance(found.old, SemiJoin) == reduced
+    if isinstance(found.old, SemiJoin):
+        assert found.old.values == (Col("p"),)
+        assert [str(scan.operand) for scan in scans(found.old.keys)] == ["Δlines(pre,post]"]
+        assert render(found.old, lambda scan: empty_select(scan.fields)).count("LEFT SEMI JOIN") == 1
+
+
+def test_few_stored_groups_are_read_as_a_whole() -> None:
+    found = grouped(LINES.scan("l"), "l.p", "lines", 1_000, stored=100_000)
+    assert isinstance(found, MergeSummary)
+    assert isinstance(found.old, Scan)
+
+
+def test_stored_groups_are_read_as_a_whole_if_a_join_would_have_to_be_computed_twice_to_know_which() -> None:
+    found = grouped(SHARED, "l.p", "lines", 1_000, stored=200_000)
+    assert isinstance(found, MergeSummary)
+    assert isinstance(found.old, Scan)
+
+
+def grouped(body: Plan, key: str, changed: str, rows: int, stored: int) -> Plan:
+    """The delta of the groups of *body*, of which so many are stored."""
+    keys = (Output(Column("p", "bigint"), Col(key)),)
+    block = Block("v", body, keys, (Partial(Column("__count", "bigint"), "count"),))
+    found = delta_of(block, [changed], insert_only=False)
+    assert found is not None
+
+    def sizes(scan: Scan) -> Rows | None:
+        return Rows(stored, stored) if isinstance(scan.operand, Backing) else counted(rows)(scan)
+
+    return from_the_delta(found.plan, sizes)
 
 
 def test_what_is_new_of_a_table_is_met_with_the_table() -> None:

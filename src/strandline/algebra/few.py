@@ -14,10 +14,13 @@ from dataclasses import dataclass, replace
 from strandline.algebra.constraints import column_of
 from strandline.algebra.plan import (
     At,
+    Backing,
     Change,
     Exists,
     Filter,
+    GroupBy,
     Join,
+    MergeSummary,
     Negate,
     Output,
     Plan,
@@ -64,6 +67,8 @@ def from_the_delta(plan: Plan, rows_of: RowsOf) -> Plan:
     found = map_children(plan, lambda child: from_the_delta(child, rows_of))
     if isinstance(found, Exists):
         return _asked(found, rows_of)
+    if isinstance(found, MergeSummary):
+        return _met(found, rows_of)
     if type(found) is not Join:
         return found
     found = _flat(found)
@@ -83,6 +88,27 @@ def _asked(node: Exists, rows_of: RowsOf) -> Exists:
     keys = tuple(Output(Column(f"asked {n + 1}", ""), ours) for n, (ours, _) in enumerate(node.keys))
     theirs = tuple(theirs for _, theirs in node.keys)
     return replace(node, right=SemiJoin(node.right, theirs, Project(node.left, keys)))
+
+
+def _met(node: MergeSummary, rows_of: RowsOf) -> MergeSummary:
+    """A summary delta merged with stored groups: of a large table only groups go on that changed rows belong to.
+
+    An engine would move all of it: it cannot send the side of an outer join that stays to the other one.
+    """
+    group = node.summary.input if isinstance(node.summary, Filter) else node.summary
+    if not node.keys or not isinstance(group, GroupBy) or not _stored(node.old):
+        return node
+    if not _small(group.input, rows_of) or not _large(node.old, rows_of):
+        return node
+    keys = tuple(Output(Column(f"met {n + 1}", ""), key.value) for n, key in enumerate(group.keys))
+    return replace(node, old=SemiJoin(node.old, tuple(map(Col, node.keys)), Project(group.input, keys)))
+
+
+def _stored(plan: Plan) -> bool:
+    """Whether a plan reads the table of a node, and no more."""
+    while isinstance(plan, Filter):
+        plan = plan.input
+    return isinstance(plan, Scan) and isinstance(plan.operand, Backing)
 
 
 def _small(plan: Plan, rows_of: RowsOf) -> bool:

@@ -68,6 +68,9 @@ class Binding:
             case At(relation, state):
                 whole = self._whole(relation, (pins.pre if state == "pre" else pins.post)[relation])
                 return None if whole is None else Rows(whole, whole)
+            case Backing() if pins.baseline is not None:
+                whole = DeltaLog(pins.node.path, self._options).size(pins.baseline).rows
+                return None if whole is None else Rows(whole, whole)
             case _:
                 return None
 
