@@ -26,9 +26,12 @@ def sail() -> Iterator[Any]:
 
     server = SparkConnectServer(port=0)
     server.start(background=True)
+    session = SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
     try:
-        yield SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
+        yield session
     finally:
+        # A client that finds its server gone when the process ends asks again for ten minutes.
+        session.stop()
         server.stop()
 
 
