@@ -87,6 +87,7 @@ def _large() -> Iterator[None]:
     """Within, no table counts as small."""
     with (
         mock.patch.object(installing, "TINY_ROWS", 0),
+        mock.patch("strandline.store.replacing.MOST_BYTES", 0),
         mock.patch("strandline.propagate.planner.SMALL_BYTES", 0),
         mock.patch("strandline.propagate.step_maker.SMALL_BYTES", 0),
     ):

@@ -93,6 +93,16 @@ def test_a_merge_reads_the_part_of_the_table_in_which_rows_are_looked_for() -> N
     assert read(installed(replace(PLAIN, install="append"))) == (0, 0)
 
 
+def test_changing_rows_of_a_file_reads_all_of_it() -> None:
+    files = Extent(20_000, 1_600_000, 1)
+    held = replace(GROUPED, holding=files)
+    assert read(merged(held)) == of(files)
+    assert merged(held).amounts["row_processed"] == 2 * files.rows
+    assert computed(held) == computed(GROUPED), "who only looks for rows skips parts of files"
+    charged = installed(replace(held, install="replace"))
+    assert charged.amounts == {"commit": 1, "file": 1, "row_replaced": files.rows, "row_processed": 1_000}
+
+
 def test_recomputing_reads_all_inputs_and_shuffles() -> None:
     charged = recomputed(GROUPED)
     assert read(charged) == of(INPUTS)

@@ -18,7 +18,10 @@ from strandline import Warehouse
 from strandline.algebra.block import Form
 from strandline.algebra.schema import Column, Schema
 from strandline.catalog import VersionRecord
+from strandline.engine.delta_log import DeltaLog
+from strandline.engine.places import File, files
 from strandline.engine.session import Engine
+from strandline.engine.statistics import TableSize
 from strandline.errors import StoreError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
@@ -26,6 +29,7 @@ from strandline.store import small_tables
 from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import TINY_BYTES, TINY_ROWS, Installed, Method, install, is_tiny, method_for
 from strandline.store.node import Node
+from strandline.store.replacing import FEW_BYTES, part_of
 from strandline.store.tables import make_ready
 from tests.conftest import bag, rows_of, rows_stored
 
@@ -63,6 +67,11 @@ class Table:
     def contents(self, version: int | None = None) -> object:
         return bag(rows_stored(self.engine, self.node.path, version))
 
+    def files(self) -> list[File]:
+        listed = files(self.node.path)
+        here = set(DeltaLog(self.node.path).files().paths)
+        return [file for file in listed if file.path in here]
+
     def seen(self, version: int) -> object:
         return bag(rows_of(self.engine, self.node.select(version)))
 
@@ -87,6 +96,7 @@ VIEWS = {
     "groups": "AS SELECT k, count(*) AS n FROM m.t GROUP BY k",
     "counted": f"{COUNTS} AS SELECT k, s FROM m.t",
     "keyed": "AS SELECT k, s FROM m.keyed",
+    "by_name": "AS SELECT s, count(*) AS n FROM m.t GROUP BY s",
     "overall": "AS SELECT count(*) AS n, sum(k) AS k FROM m.t",
     "figure_7_4": "AS SELECT k, s FROM m.figure_7_4",
     "typed": "AS SELECT * FROM m.typed",
@@ -210,6 +220,8 @@ def force(monkeypatch: pytest.MonkeyPatch, method: Method | BySpark) -> None:
     """Let tables be changed by *method*; a small one is overwritten without Spark unless it says otherwise."""
     if method == "overwrite by Spark":
         monkeypatch.setattr(small_tables, "overwrite", lambda *_: False)
+    if method == "replace":
+        monkeypatch.setattr(installing, "is_tiny", lambda *_: False)
     monkeypatch.setattr(installing, "method_for", lambda *_: "overwrite" if method == "overwrite by Spark" else method)
 
 
@@ -297,7 +309,7 @@ def test_insertions_into_a_counted_table_are_not_appended(counted: Table) -> Non
 # Rows with a key
 
 
-@pytest.mark.parametrize("method", ["overwrite", "merge", "delete+append"])
+@pytest.mark.parametrize("method", ["overwrite", "replace", "merge", "delete+append"])
 def test_rows_with_a_key_are_updated_in_place(keyed: Table, monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
     force(monkeypatch, method)
     done = keyed.install(keyed.delta([(1, "new"), (3, "c"), (4, "d")], [(1, "a"), (3, None), (2, "b")]))
@@ -305,7 +317,7 @@ def test_rows_with_a_key_are_updated_in_place(keyed: Table, monkeypatch: pytest.
     assert keyed.contents(done.version) == bag([(1, "new"), (3, "c"), (4, "d")])
 
 
-@pytest.mark.parametrize("method", ["overwrite", "merge", "delete+append"])
+@pytest.mark.parametrize("method", ["overwrite", "replace", "merge", "delete+append"])
 def test_a_key_that_is_not_there_cannot_go_or_be_updated(
     keyed: Table, monkeypatch: pytest.MonkeyPatch, method: Method
 ) -> None:
@@ -322,6 +334,41 @@ def test_a_key_that_is_not_one_is_told(keyed: Table, monkeypatch: pytest.MonkeyP
     with pytest.raises(StoreError, match="the key is not one") as error:
         keyed.install(keyed.delta([(1, "new")], [(1, "a")]))
     assert error.value.code == "DELETE_WITHOUT_ROW"
+
+
+def test_only_files_that_hold_changed_keys_are_written_anew(keyed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for first in (10, 20, 30):
+        keyed.engine.run(f"INSERT INTO delta.`{keyed.node.path}` VALUES ({first}, 'a'), ({first + 9}, 'z')")
+    before = {file.path: file for file in keyed.files()}
+    keyed.baseline = DeltaLog(keyed.node.path).version()
+    force(monkeypatch, "replace")
+    done = keyed.install(keyed.delta([(20, "new"), (22, "more")], [(20, "a"), (29, "z")]))
+    assert (done.method, done.inserted, done.deleted) == ("replace", 2, 2)
+    others = [*KEYED, (10, "a"), (19, "z"), (30, "a"), (39, "z")]
+    assert keyed.contents(done.version) == bag([*others, (20, "new"), (22, "more")])
+    assert len(set(before) - {file.path for file in keyed.files()}) == 1
+
+
+def test_rows_are_replaced_by_keys_of_any_type_that_has_literals(
+    tables: dict[str, Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    force(monkeypatch, "replace")
+    with contextmanager(_copy)(tables["by_name"], tmp_path) as named:
+        done = named.install(named.delta([("a", 2), ("x", 1)], [("a", 3), ("b", 1)]))
+        assert done.method == "replace"
+        assert named.contents(done.version) == bag([("a", 2), ("n", 1), (None, 1), ("x", 1)])
+
+
+def test_rows_are_not_replaced_by_a_key_that_is_null_nor_in_tables_that_only_spark_writes(
+    groups: Table, keyed: Table, rows: Table
+) -> None:
+    assert part_of(groups.engine, groups.node, groups.delta([(1, 2)], [(1, 3)]), groups.baseline) is not None
+    assert part_of(groups.engine, groups.node, groups.delta([(None, 2)], [(None, 1)]), groups.baseline) is None
+    assert part_of(groups.engine, groups.node, groups.summary([(1, -1)]), groups.baseline) is None
+    assert part_of(rows.engine, rows.node, rows.delta([], [(1, "a")]), rows.baseline) is None
+    switch = "'delta.enableDeletionVectors' = 'true'"
+    keyed.engine.run(f"ALTER TABLE delta.`{keyed.node.path}` SET TBLPROPERTIES ({switch})")
+    assert part_of(keyed.engine, keyed.node, keyed.delta([], [(1, "a")]), keyed.baseline) is None
 
 
 # Summary deltas
@@ -376,6 +423,10 @@ def test_the_way_follows_from_delta_and_table(rows: Table, groups: Table) -> Non
     assert method_for(groups.node, many, 10**6) == "merge"
     assert method_for(groups.node, few, None) == "delete+append"
     assert method_for(groups.node, Delta("", 3, 0, "summary"), 10) == "merge"
+    assert method_for(groups.node, few, 10**6, 10**8, TableSize(10**6, FEW_BYTES, 1)) == "replace"
+    assert method_for(groups.node, few, 10**6, 10**8, TableSize(10**6, FEW_BYTES + 1, 1)) == "delete+append"
+    assert method_for(groups.node, many, 10**6, 10**8, TableSize(10**6, FEW_BYTES + 1, 1)) == "replace"
+    assert method_for(groups.node, few, 100, 1, TableSize(100, 1, 1)) == "overwrite"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10) == "overwrite"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10**6) == "merge"
 

@@ -16,6 +16,7 @@ from strandline.engine.session import Engine
 from strandline.errors import SqlError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
+from strandline.store import replacing
 from tests.conftest import bag, rows_shown, rows_stored
 from tests.warehouse.shop import Shop, assert_verified
 
@@ -121,8 +122,7 @@ def test_a_change_without_effect_writes_nothing(wh: Warehouse, source: MemorySou
 def test_a_large_table_of_groups_absorbs_its_summary_delta(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installing, "TINY_ROWS", 0)
-    monkeypatch.setattr(installing, "TINY_BYTES", 0)
+    no_table_is_small(monkeypatch)
     create(wh, "by_parts", BY_PARTS)
     source.commit("v1", TABLE_7_3, TABLE_7_4)
     plan = wh.plan()
@@ -193,8 +193,7 @@ def test_figure_7_5_in_a_table(wh: Warehouse, source: MemorySource) -> None:
 def test_views_above_counted_rows_see_all_copies(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installing, "TINY_ROWS", 0)
-    monkeypatch.setattr(installing, "TINY_BYTES", 0)
+    no_table_is_small(monkeypatch)
     create(wh, "parts", "SELECT partID, qty FROM s.v1 WHERE qty < 9", representation="count")
     create(wh, "more", "SELECT partID FROM parts WHERE partID <> 'b'", representation="count")
     create(wh, "sums", "SELECT partID, sum(qty) AS qty, count(*) AS n FROM parts GROUP BY partID")
@@ -329,22 +328,30 @@ def test_changes_of_columns_that_a_view_does_not_read_are_dropped_before_the_joi
     assert_verified(wh)
 
 
-@pytest.mark.parametrize("tiny", [0, 100_000])
+@pytest.mark.parametrize("way", ["overwrite", "replace", "merge"])
 def test_updates_of_a_keyed_view_are_made_in_place(
-    wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, tiny: int
+    wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(installing, "TINY_ROWS", tiny)
-    monkeypatch.setattr(installing, "TINY_BYTES", 0)
+    no_table_is_small(monkeypatch)
+    monkeypatch.setattr(installing, "TINY_ROWS", 100_000 if way == "overwrite" else 0)
+    monkeypatch.setattr(replacing, "MOST_BYTES", 100_000 if way == "replace" else 0)
     monkeypatch.setattr(installing, "FEW_KEYS", 0)
     create(wh, "noted", "SELECT id, upper(note) AS note FROM s.orders WHERE region = 'r1'")
     source.commit("orders", [(1, "r1", "late"), (2, "r1", "moved"), (5, "r0", "gone")],
                   [(1, "r1", "-"), (2, "r0", "-"), (5, "r1", "-")])  # fmt: skip
     report = wh.refresh().views["noted"]
-    assert report.install == ("overwrite" if tiny else "merge")
+    assert report.install == way
     assert (report.rows_inserted, report.rows_deleted) == (2, 2)
     assert rows(wh, "noted") == bag([(1, "LATE"), (2, "MOVED"), (3, "-")])
-    if not tiny:
+    if way == "merge":
         assert _merged(wh, "noted") == {"Updated": 1, "Deleted": 1, "Inserted": 1}
+
+
+def no_table_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on no table is written anew, neither whole nor in part."""
+    monkeypatch.setattr(installing, "TINY_ROWS", 0)
+    monkeypatch.setattr(installing, "TINY_BYTES", 0)
+    monkeypatch.setattr(replacing, "MOST_BYTES", 0)
 
 
 def _merged(wh: Warehouse, name: str) -> dict[str, int]:

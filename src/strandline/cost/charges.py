@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Install = Literal["append", "overwrite", "merge"]
+Install = Literal["append", "overwrite", "replace", "merge"]
 
 Constant = Literal[
     "job",
@@ -27,6 +27,7 @@ Constant = Literal[
     "row_processed",
     "row_written",
     "row_copied",
+    "row_replaced",
     "row_aggregated",
 ]
 
@@ -76,7 +77,10 @@ class Work:
     partials: int = 0
     """Partial aggregates that the view stores; none if it does not group."""
     install: Install = "merge"
-    """What becomes of the table: rows are appended, all is written anew, or rows are found and changed."""
+    """What becomes of the table: rows are appended, all is written anew, or the files near the delta, or rows are found
+    and changed."""
+    holding: Extent | None = None
+    """The files that hold what is matched, whole: so much is read to change some of it; None is just that."""
 
     @property
     def read(self) -> Extent:
@@ -140,8 +144,16 @@ def installed(work: Work) -> Charges:
             return Charges({"commit": 1, "row_written": work.touched})
         case "overwrite":
             return Charges({"job": 1, "commit": 1, "row_written": work.table.rows + work.touched})
+        case "replace":
+            return replaced(work)
         case "merge":
             return merged(work)
+
+
+def replaced(work: Work) -> Charges:
+    """Files are read and written anew, without Spark."""
+    files = _holding(work)
+    return Charges({"commit": 1, "file": files.files, "row_replaced": files.rows, "row_processed": work.touched})
 
 
 def merged(work: Work) -> Charges:
@@ -150,9 +162,9 @@ def merged(work: Work) -> Charges:
     These are joined with the delta twice: to find the files to change, and to change them.
     """
     found: defaultdict[Constant, float] = defaultdict(float)
-    near = _matched(work)
-    found["merge"], found["row_written"], found["row_processed"] = 1, 2 * work.touched, 2 * near.rows
-    _read(found, replace(near, rows=0))
+    files = _holding(work)
+    found["merge"], found["row_written"], found["row_processed"] = 1, 2 * work.touched, 2 * files.rows
+    _read(found, replace(files, rows=0))
     return Charges(dict(found), 3)
 
 
@@ -209,6 +221,10 @@ def _by_terms(work: Work, read: Extent) -> defaultdict[Constant, float]:
 
 def _matched(work: Work) -> Extent:
     return work.table if work.matched is None else work.matched
+
+
+def _holding(work: Work) -> Extent:
+    return _matched(work) if work.holding is None else work.holding
 
 
 def _read(found: defaultdict[Constant, float], extent: Extent) -> None:

@@ -71,6 +71,8 @@ class LinearCosts:
     row_processed: float = 0.9e-6
     row_written: float = 3e-6
     row_copied: float = 0.1e-6
+    row_replaced: float = 0.5e-6
+    """A row of a file that is read and written anew without Spark."""
     row_aggregated: float = 0.1e-6
 
     def incremental(self, work: Work) -> float:

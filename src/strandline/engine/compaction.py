@@ -76,6 +76,13 @@ def compact(engine: Engine, path: str, step_id: str) -> None:
         table.optimize.compact(commit_properties=CommitProperties(custom_metadata={"userMetadata": step_id}))
 
 
+def lay_out(path: str, column: str, file_bytes: int, options: Mapping[str, str]) -> None:
+    """Put the rows of a table into files by ranges of a column, without Spark."""
+    table = DeltaTable(path, storage_options=dict(options) or None)
+    said = CommitProperties(custom_metadata={"userMetadata": f"strandline: in ranges of {column}"})
+    table.optimize.z_order([column], target_size=file_bytes, commit_properties=said)
+
+
 def set_properties(engine: Engine, path: str, properties: Mapping[str, str]) -> None:
     """Give a table other properties."""
     if writable(path, engine.storage_options):

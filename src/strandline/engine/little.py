@@ -212,12 +212,19 @@ def _plain(table: DeltaTable) -> bool:
 
 
 def read_version(
-    path: str, version: int, columns: Sequence[str], options: Mapping[str, str] | None = None
+    path: str,
+    version: int,
+    columns: Sequence[str],
+    options: Mapping[str, str] | None = None,
+    within: Any = None,
 ) -> pa.Table | None:
-    """The rows of a version of a small table; None if there is more to them than its files hold."""
+    """The rows of a version of a table, those *within* a condition of Arrow's or all.
+
+    None if there is more to them than its files hold.
+    """
     try:
         table = opened(path, version, options).table
-        return usual(table.to_pyarrow_table(columns=list(columns))) if _plain(table) else None
+        return usual(table.to_pyarrow_table(columns=list(columns), filters=within)) if _plain(table) else None
     except (DeltaError, OSError):
         return None
 
@@ -245,9 +252,20 @@ def write_files(table: pa.Table, path: str, options: Mapping[str, str]) -> bool:
 
 
 def write_table(
-    table: pa.Table, path: str, mode: Any, properties: Mapping[str, str], step_id: str, options: Mapping[str, str]
+    table: pa.Table,
+    path: str,
+    mode: Any,
+    properties: Mapping[str, str],
+    step_id: str,
+    options: Mapping[str, str],
+    *,
+    where: str | None = None,
+    file_bytes: int | None = None,
 ) -> None:
-    """Append rows to a Delta table, overwrite it, or make it (``error``), as one commit of a step."""
+    """Append rows to a Delta table, overwrite it, or make it (``error``), as one commit of a step.
+
+    Of a table that is overwritten only rows that are as *where* says go. *file_bytes* is about how large files become.
+    """
     if (here := places.on_disk(path)) is not None:
         here.parent.mkdir(parents=True, exist_ok=True)
     write_deltalake(
@@ -257,6 +275,8 @@ def write_table(
         configuration=dict(properties) or None,
         storage_options=dict(options) or None,
         commit_properties=CommitProperties(custom_metadata={"userMetadata": step_id}),
+        predicate=where,
+        target_file_size=file_bytes,
     )
 
 

@@ -70,6 +70,10 @@ class Files:
         size = sum(self._sizes[place] * share for place, share in zip(left, shares, strict=True))
         return TableSize(int(sum(counted)) if len(counted) == len(rows) else None, int(size), len(left))
 
+    def size_within(self, limits: Mapping[str, Collection[Ends]]) -> TableSize:
+        """The same with all of each file that is left: who changes rows in a file reads it whole."""
+        return self._sized(self._left(limits))
+
     def _share(self, place: int, column: str, pairs: Collection[Ends]) -> float:
         ranges = self._of(column)
         ends: Ends = (None, None) if ranges is None else ranges[place]

@@ -12,7 +12,7 @@ from strandline.algebra.few import MOST_ROWS
 from strandline.algebra.near import Limits
 from strandline.catalog import VersionRecord
 from strandline.cost.calibration import Prices
-from strandline.cost.charges import Extent, Install, Work
+from strandline.cost.charges import Extent, Work
 from strandline.propagate.constraints import planned_by
 from strandline.propagate.inputs import Inputs
 from strandline.propagate.methods import Choice, expected_install, settled_method
@@ -75,8 +75,7 @@ class Applying:
         rows = sum(self.changed_rows(name, base, planned) for name in matters)
         below = {name: self.found[name].limits for name in node.inputs if self._computed_since(name, base, planned)}
         reach = Reach(self._vdag, self._inputs, base.inputs, below)
-        install = expected_install(node.block, self._table(node), insert_only=insert_only)
-        reading = self._reading(node, delta, derived, rows, reach, install)
+        reading = self._reading(node, delta, derived, rows, reach, insert_only=insert_only)
         self.found[node.name] = Applied(matters, assumed, reading, reach, reach.limits(delta.plan))
         chosen = Choice("explicit", "", self._prices.costs.incremental(reading.work))
         if reading.free_method:
@@ -105,7 +104,8 @@ class Applying:
         derived: Callable[[Method], BlockDelta | None],
         rows: int,
         reach: Reach,
-        install: Install,
+        *,
+        insert_only: bool,
     ) -> Reading:
         """What computing and installing *delta* takes, or one that is *derived* by another method."""
         assert node.block is not None
@@ -113,6 +113,9 @@ class Applying:
         read, table = reach.read(delta.plan), self._table(node)
         anew = derived("affected") if free_method else None
         inputs = [self._inputs.extent(name, len(node.uses(name))) for name in node.inputs]
+        holding = reach.holding(node.name, delta.plan)
+        replaceable = holding if self._inputs.replaceable(node) else None
+        install = expected_install(node.block, table, insert_only=insert_only, changed=rows, replaceable=replaceable)
         work = Work(
             rows,
             len(delta.terms),
@@ -126,6 +129,7 @@ class Applying:
             delta.touched_keys is not None,
             len(node.block.partials),
             install,
+            holding,
         )
         return Reading(work, free_method)
 

@@ -22,6 +22,7 @@ from strandline.sources.protocol import InFiles, Peek, Position, Source, TableIn
 from strandline.store.netting import anything_left
 from strandline.store.node import Node
 from strandline.store.ranges import ranges_between, stored_ranges
+from strandline.store.replacing import replaceable
 
 UNKNOWN_ROWS = 1_000
 """What is taken for the size of a change whose source keeps no statistics."""
@@ -160,6 +161,16 @@ class Inputs:
         size = files.within(limits) if limits and files is not None else self.size(name)
         width = len(leaf.columns if leaf is not None else node.stored if node is not None else ())
         return Extent(size.rows or 0, int(size.bytes * min(columns / max(width, 1), 1.0)), size.files)
+
+    def replaceable(self, node: Node) -> bool:
+        """Whether rows of a node's table can be replaced in its files."""
+        return self._files(node) is not None and replaceable(node, self._options)
+
+    def holding(self, name: str, limits: Mapping[str, Collection[Ends]]) -> Extent:
+        """The files of the table of a node that may have rows in *limits*, whole."""
+        files = self._files(self._vdag.nodes[name])
+        size = TableSize(0, 0, 0) if files is None else files.size_within(limits)
+        return Extent(size.rows or 0, size.bytes, size.files)
 
     def ranges(self, name: str, after: Position, column: Column) -> Ranges | None:
         """The ranges in which a column of those rows of a leaf lies that changed since *after*."""

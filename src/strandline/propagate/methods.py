@@ -15,6 +15,7 @@ from strandline.cost.charges import Extent, Install, Work
 from strandline.cost.model import CostModel
 from strandline.store.install import is_tiny
 from strandline.store.node import Node
+from strandline.store.replacing import pays
 
 MARGIN = 0.8
 """Computing groups anew must be that much cheaper: how many rows they have is a guess."""
@@ -29,11 +30,20 @@ class Choice:
     cost: float
 
 
-def expected_install(block: Block, table: Extent, *, insert_only: bool) -> Install:
-    """How a delta will be installed, as far as can be told before it is computed."""
+def expected_install(
+    block: Block, table: Extent, *, insert_only: bool, changed: int = 0, replaceable: Extent | None = None
+) -> Install:
+    """How a delta of so many *changed* rows will be installed, as far as can be told before it is computed.
+
+    *replaceable* are the files near it, if their rows can be replaced.
+    """
     if insert_only and not block.grouped and monotone(block.body):
         return "append"
-    return "overwrite" if is_tiny(table.rows, table.bytes) else "merge"
+    if is_tiny(table.rows, table.bytes):
+        return "overwrite"
+    if replaceable is not None and pays(changed, replaceable.rows, replaceable.bytes):
+        return "replace"
+    return "merge"
 
 
 def aggregate_method(node: Node, work: Work, cost: CostModel, above: Sequence[str]) -> Choice:

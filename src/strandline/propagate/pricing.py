@@ -52,8 +52,8 @@ class Reading:
                 return 0
             case "overwrite":
                 return self.work.table.bytes
-            case "merge":
-                return (self.work.matched or self.work.table).bytes
+            case "replace" | "merge":
+                return (self.work.holding or self.work.matched or self.work.table).bytes
 
 
 def priced(step: Step, charged: Charges | None, bytes: int, prices: Prices, most_bytes: int) -> Step:
@@ -117,15 +117,16 @@ def candidate(
     if plan.strategy == "full" or reading is None or node.block is None:
         way: Literal["full", "changes"] = "full" if plan.strategy == "full" else "changes"
         return Candidate(node.name, tuple(reads), plan.estimated_rows or 0, table, way, by_changes=_nothing)
+    work = reading.work
     return Candidate(
         node.name,
         tuple(reads),
-        reading.work.delta_rows - below,
+        work.delta_rows - below,
         table,
         "either" if free else "changes",
-        reading.work,
+        work,
         _by_changes(node, above) if reading.free_method else _incremental,
-        expected_install(node.block, table, insert_only=False),
+        expected_install(node.block, table, insert_only=False) if work.install == "append" else work.install,
         _exact(node.stored) and not node.loose,
         tuple(leaves),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from strandline.algebra.near import Limits, Ranges, limits_of, near, tables_read
+from strandline.algebra.near import Limits, Pairs, Ranges, limits_of, near, tables_read
 from strandline.algebra.plan import At, Change, Plan, Scan
 from strandline.algebra.schema import Schema
 from strandline.catalog import Json
@@ -57,9 +57,16 @@ class Reach:
 
     def matched(self, name: str, delta: Plan) -> Extent:
         """In how much of its table the rows of the *delta* of a node are looked for."""
-        node = self.vdag.nodes[name]
+        return self.inputs.extent(name, len(self.vdag.nodes[name].stored), self._by_key(name, delta))
+
+    def holding(self, name: str, delta: Plan) -> Extent:
+        """The files of its table that have them, whole."""
+        return self.inputs.holding(name, self._by_key(name, delta))
+
+    def _by_key(self, name: str, delta: Plan) -> dict[str, Pairs]:
+        """In which ranges the key of changed rows of a node lies."""
         bounds = {column: ranges.values for column, ranges in self.limits(delta).items() if not ranges.nulls}
-        return self.inputs.extent(name, len(node.stored), {c: pairs for c, pairs in bounds.items() if c in node.key})
+        return {column: pairs for column, pairs in bounds.items() if column in self.vdag.nodes[name].key}
 
     def _extent(self, relation: str, scan: Scan, limits: Limits) -> Extent:
         bounds = stored_limits(scan, limits, self.vdag.nodes.get(relation))

@@ -1,8 +1,9 @@
 """Installing a delta: the stored unit rows of a step become a new version of a node's table.
 
-Four ways, whichever fits: append what is only inserted; overwrite a tiny table; delete by key and append; MERGE. Each
-is set-oriented, and each fails loudly where a row that is to be deleted is not there. Where rows have a key, those that
-are deleted and inserted again with other values are updated in place.
+Five ways, whichever fits: append what is only inserted; overwrite a tiny table; replace rows with a key in the files
+that hold them, if these are not large; delete by key and append; MERGE. Each is set-oriented, and each fails loudly
+where a row that is to be deleted is not there. Where rows have a key, those that are deleted and inserted again with
+other values are updated in place.
 
 A summary delta, and copies of rows for a table that counts them, are never appended: they may meet rows that are there.
 """
@@ -23,13 +24,13 @@ from strandline.engine.statistics import TableSize
 from strandline.errors import StoreError
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
-from strandline.store import small_tables, summary
+from strandline.store import replacing, small_tables, summary
 from strandline.store.deltas import Delta
 from strandline.store.matching import BOUNDED, constant, missing_row, same
 from strandline.store.node import Node
 from strandline.store.ranges import bounds
 
-Method = Literal["none", "append", "overwrite", "delete+append", "merge"]
+Method = Literal["none", "append", "overwrite", "replace", "delete+append", "merge"]
 
 TINY_ROWS = 100_000
 """Up to here a table is overwritten: cheaper than finding the rows to change."""
@@ -58,8 +59,13 @@ def is_tiny(rows: int | None, bytes: int | None = None) -> bool:
     return rows <= TINY_ROWS or (rows <= 10 * TINY_ROWS and bytes is not None and bytes <= TINY_BYTES)
 
 
-def method_for(node: Node, delta: Delta, table_rows: int | None, table_bytes: int | None = None) -> Method:
-    """How *delta* is to be installed into a table of so many rows and bytes."""
+def method_for(
+    node: Node, delta: Delta, table_rows: int | None, table_bytes: int | None = None, part: TableSize | None = None
+) -> Method:
+    """How *delta* is to be installed into a table of so many rows and bytes.
+
+    *part* is the size of the files that hold what changes, if its rows can be replaced.
+    """
     if delta.rows == 0:
         return "none"
     if delta.form == "summary":
@@ -68,6 +74,8 @@ def method_for(node: Node, delta: Delta, table_rows: int | None, table_bytes: in
         return "append"
     if is_tiny(table_rows, table_bytes):
         return "overwrite"
+    if part is not None and replacing.pays(delta.rows, part.rows, part.bytes):
+        return "replace"
     if delta.form == "explicit" and _literal_key(node) is not None and delta.deleted <= FEW_KEYS:
         return "delete+append"
     return "merge"
@@ -78,7 +86,9 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
     log = DeltaLog(node.path, engine.storage_options)
     appended = delta.form == "explicit" and not delta.deleted
     size = TableSize(None, 0, 0) if appended else log.size(baseline)
-    method = method_for(node, delta, size.rows, size.bytes)
+    whole = appended or is_tiny(size.rows, size.bytes)
+    part = None if whole else replacing.part_of(engine, node, delta, baseline)
+    method = method_for(node, delta, size.rows, size.bytes, None if part is None else part.size)
     if method in ("delete+append", "merge"):
         _mark_deleted_rows(engine, node, log)
     head = log.version()
@@ -95,6 +105,9 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
             )
             if not summed:
                 engine.write_delta(_whole(node, delta, baseline), node.path, "overwrite", last_commit(step_id))
+        case "replace":
+            assert part is not None
+            replacing.replace(engine, node, delta, part, last_commit(step_id))
         case "delete+append":
             _delete_and_append(engine, node, delta, step_id)
         case "merge":

@@ -26,7 +26,7 @@ def append(engine: Engine, node: Node, delta: Delta, commit: str) -> bool:
     if not _here(engine, node):
         return False
     with spending("files"):
-        rows = _unit_rows(engine, node, delta)
+        rows = unit_rows(engine, node, delta)
     if not comparable(rows.schema):
         return False
     _write(engine, node, rows.drop_columns([SIGN]), "append", commit)
@@ -41,7 +41,7 @@ def overwrite(engine: Engine, node: Node, delta: Delta, baseline: int, commit: s
         old = read_version(node.path, baseline, names(node.stored), engine.storage_options)
         if old is None or not comparable(old.schema):
             return False
-        rows = after(node.name, old, _unit_rows(engine, node, delta))
+        rows = after(node.name, old, unit_rows(engine, node, delta))
     _write(engine, node, rows, "overwrite", commit)
     return True
 
@@ -50,7 +50,8 @@ def _here(engine: Engine, node: Node) -> bool:
     return engine.small and writable(node.path, engine.storage_options)
 
 
-def _unit_rows(engine: Engine, node: Node, delta: Delta) -> pa.Table:
+def unit_rows(engine: Engine, node: Node, delta: Delta) -> pa.Table:
+    """All rows of a stored delta, with their signs."""
     rows = usual(read_rows(delta.path, engine.storage_options, (*names(node.stored), SIGN)))
     require_all(delta, rows.num_rows)
     return rows

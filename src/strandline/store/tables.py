@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strandline.algebra.schema import names
-from strandline.engine import places
+from strandline.engine import compaction, places
 from strandline.engine.delta_log import DeltaLog, NoSuchTable
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
@@ -11,6 +11,7 @@ from strandline.sql.names import quoted, quoted_list
 from strandline.store.install import committed, is_tiny, last_commit
 from strandline.store.matching import BOUNDED
 from strandline.store.node import Node
+from strandline.store.replacing import FILE_BYTES, MOST_ROWS, replaceable
 
 
 def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -> int:
@@ -25,7 +26,18 @@ def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -
         log.create(engine.schema_json(rows), retention(keep_states), step_id)
     head = log.version()
     engine.write_delta(rows, node.path, "overwrite", last_commit(step_id))
+    if engine.capabilities.engine != "spark":
+        _lay_out(engine, node, log)
     return committed(log, node, head, 1)
+
+
+def _lay_out(engine: Engine, node: Node, log: DeltaLog) -> None:
+    """Put a large table into ranges of its key, for an engine that writes rows in no order."""
+    key, rows = _ordered_key(node), log.size().rows
+    if key is None or node.cluster_by or _overwritten(log) or not replaceable(node, engine.storage_options):
+        return
+    if rows is not None and rows <= MOST_ROWS:
+        compaction.lay_out(node.path, key, FILE_BYTES, engine.storage_options)
 
 
 def _laid_out(engine: Engine, node: Node, sql: str, log: DeltaLog) -> str:
@@ -39,16 +51,17 @@ def _laid_out(engine: Engine, node: Node, sql: str, log: DeltaLog) -> str:
     columns = quoted_list(names(node.stored))
     if wanted:
         return f"SELECT {columns} FROM ({sql}) SORT BY {quoted_list(wanted)}"
-    key = _ordered_key(node)
-    if key is None or engine.small or engine.capabilities.engine != "spark" or _overwritten(log):
+    first = _ordered_key(node)
+    if first is None or engine.small or engine.capabilities.engine != "spark" or _overwritten(log):
         return f"SELECT {columns} FROM ({sql})"
+    key = quoted(first)
     return f"SELECT /*+ REPARTITION_BY_RANGE({key}) */ {columns} FROM ({sql}) SORT BY {key}"
 
 
 def _ordered_key(node: Node) -> str | None:
     """The first column of a node's key, if files can be skipped by it."""
     types = {column.name: column.type for column in node.stored}
-    return quoted(node.key[0]) if node.key and types[node.key[0]] in BOUNDED else None
+    return node.key[0] if node.key and types[node.key[0]] in BOUNDED else None
 
 
 def _overwritten(log: DeltaLog) -> bool:
