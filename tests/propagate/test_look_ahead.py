@@ -153,9 +153,8 @@ def test_a_view_above_one_that_nothing_touches_stays_right(warehouse: Warehouse,
     DeltaTable(shop.path("orders")).update(updates={"weight": "weight + 1"}, predicate="o_id < 9")
     report = warehouse.refresh()
     plan = plan_of(warehouse, report)
-    assert {name: plan.node(name).terms for name in ("big_orders", "revenue", "days")} == dict.fromkeys(
-        ("big_orders", "revenue", "days"), 0
-    )
+    assert {name: plan.node(name).terms for name in VIEWS} == dict.fromkeys(VIEWS, 0)
+    assert {plan.node(name).strategy for name in VIEWS} == {"incremental"}
     assert report.ok and warehouse.plan().empty
     assert_verified(warehouse)
 

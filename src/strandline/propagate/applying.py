@@ -53,6 +53,7 @@ class Applying:
 
     def __init__(self, vdag: Vdag, inputs: Inputs, constraints: Sequence[Constraint], prices: Prices) -> None:
         self.found: dict[str, Applied] = {}
+        self._untouched: set[str] = set()
         self._vdag = vdag
         self._inputs = inputs
         self._constraints = constraints
@@ -63,8 +64,9 @@ class Applying:
         assert node.block is not None
         growing = [name for name in draft.changed if self._only_grew(name, base, planned)]
         insert_only = len(growing) == len(draft.changed)
-        matters = tuple(name for name in draft.changed if self._matters(node, name, base))
+        matters = tuple(name for name in draft.changed if self._matters(node, name, base, planned))
         if not matters:
+            self._untouched.add(node.name)
             return _nothing(draft, "none of them touches a column that it reads")
         assumed, lines = planned_by(node, self._constraints, base.inputs, growing)
         draft = replace(draft, constraints=lines)
@@ -146,10 +148,11 @@ class Applying:
         """The rows of the delta of a node, as far as can be told."""
         return delta_rows_of(plan, self._inputs.rows_of(plan.name))
 
-    def _matters(self, node: Node, name: str, base: VersionRecord) -> bool:
+    def _matters(self, node: Node, name: str, base: VersionRecord, planned: Mapping[str, NodePlan]) -> bool:
         """Whether changes of an input touch what a node reads of it, as far as can be told."""
-        leaf = name in self._inputs.leaves
-        return not leaf or self._inputs.matters(name, base.inputs[name], node.uses(name))
+        if name in self._inputs.leaves:
+            return self._inputs.matters(name, base.inputs[name], node.uses(name))
+        return name not in self._untouched or not self._seen_by(planned[name], base)
 
     def _only_grew(self, name: str, base: VersionRecord, planned: Mapping[str, NodePlan]) -> bool:
         """Whether rows of an input only came since the version *base* of a node."""
