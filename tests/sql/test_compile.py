@@ -10,6 +10,7 @@ import pytest
 
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, delta_of
+from strandline.algebra.plan import Join, children
 from strandline.algebra.scalar import Call, Col, Lit, Text
 from strandline.algebra.schema import names
 from strandline.engine.session import Engine
@@ -113,6 +114,18 @@ def test_a_full_refresh_says_why(compiled: Mapping[str, Compiled | SqlError]) ->
         "SUBQUERY",
         "TYPE_NOT_COMPARABLE",
     }
+
+
+def test_columns_that_are_equal_in_all_cases_of_an_or_are_joined_by(shop: Engine) -> None:
+    either = "(o.customer = c.id AND o.amount > 1) OR (c.id = o.customer AND o.note IS NULL)"
+    found = compile_view(
+        "v", parse_select(f"SELECT o.id FROM shop.orders o, shop.customer c WHERE {either}"), SHOP, shop.analyse
+    )
+    body = found.blocks[-1].body
+    join = next(node for node in (body, *children(body)) if isinstance(node, Join))
+    first, second = join.conditions
+    assert first == Call("=", (Col("o.customer"), Col("c.id")))
+    assert isinstance(second, Text) and "OR" in "".join(part for part in second.fragments if isinstance(part, str))
 
 
 def test_floating_sums_are_computed_anew_if_they_are_to_be_exact(shop: Engine) -> None:

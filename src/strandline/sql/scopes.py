@@ -176,7 +176,7 @@ def expression(query: Query, node: exp.Expr, known: Known) -> Scalar:
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    """The conditions that *node* joins by AND."""
+    """The conditions that *node* joins by AND, and before an OR what it implies: columns that are equal in any case."""
     found: list[exp.Expr] = []
     waiting = [node]
     while waiting:
@@ -186,5 +186,27 @@ def conjuncts(node: exp.Expr) -> list[exp.Expr]:
         elif isinstance(part, exp.Paren) and isinstance(part.this, exp.And):
             waiting.append(part.this)
         else:
-            found.append(part)
+            found += [*_equal_in_any_case(part), part]
     return found
+
+
+def _equal_in_any_case(node: exp.Expr) -> list[exp.Expr]:
+    """The equalities of columns that stand in each of the conditions that *node* joins by OR.
+
+    Where the whole is true, so are they: said apart, they are what tables are joined by.
+    """
+    whole = node.unnest()
+    if not isinstance(whole, exp.Or):
+        return []
+    cases = [[part for part in conjuncts(case) if _equality(part)] for case in whole.flatten()]
+    common = set.intersection(*({_equality(part) for part in case} for case in cases))
+    first = {_equality(part): part for part in cases[0]}
+    return [part for sides, part in first.items() if sides in common]
+
+
+def _equality(node: exp.Expr) -> frozenset[exp.Expr] | None:
+    """The two columns that *node* says are equal, if it says no more."""
+    node = node.unnest()
+    if not isinstance(node, exp.EQ) or not all(isinstance(side, exp.Column) for side in (node.this, node.expression)):
+        return None
+    return frozenset((node.this, node.expression))
