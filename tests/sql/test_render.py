@@ -19,6 +19,7 @@ from strandline.algebra.plan import (
     Backing,
     Bag,
     Change,
+    Filter,
     GroupBy,
     MergeSummary,
     Operand,
@@ -26,8 +27,9 @@ from strandline.algebra.plan import (
     Partial,
     Plan,
     Scan,
+    SemiJoin,
 )
-from strandline.algebra.scalar import Col, Lit, Scalar
+from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.schema import Column, Schema, names
 from strandline.engine.session import Engine
 from strandline.sql.names import quoted, quoted_list
@@ -191,3 +193,23 @@ def test_a_stored_bag_is_read_like_a_relation() -> None:
     scan = Scan(Bag("keys"), "x", bigints("a"))
     assert render(scan, lambda s: f"SELECT {s.operand}") == "SELECT `x_1`.`a` AS `x.a`\nFROM (SELECT keys) AS `x_1`"
     assert render(scan, lambda s: "SELECT 1", signed=True).startswith(f"SELECT *, 1 AS {SIGN} FROM (SELECT ")
+
+
+def test_a_condition_that_looks_into_texts_is_asked_of_rows_whose_keys_match(engine: Engine) -> None:
+    rows = Scan(At("r"), "r", (Column("k", "bigint"), Column("s", "string")))
+    keys = Scan(Bag("keys"), "", (Column("key", "bigint"),))
+    found = Filter(
+        Filter(SemiJoin(rows, (Col("r.k"),), keys), Text((Col("r.s"), " LIKE '%a%b%' OR ", Col("r.s"), " = ''"))),
+        Call("<>", (Col("r.k"), Lit(4))),
+    )
+    stored = (
+        "SELECT * FROM VALUES (1, 'a-b'), (1, 'a-b'), (1, 'b-a'), (2, 'a-b'), (3, NULL), (3, ''), (4, 'ab'), "
+        "(NULL, 'ab') AS v(k, s)"
+    )
+    asked = "SELECT * FROM VALUES (1), (1), (3), (4), (NULL), (NULL) AS v(key)"
+    sql = render(found, lambda scan: asked if isinstance(scan.operand, Bag) else stored)
+    assert sorted(engine.rows(sql)) == [(1, "a-b"), (1, "a-b"), (3, "")]
+    both = render(found.input, lambda scan: asked if isinstance(scan.operand, Bag) else stored)
+    assert sorted(engine.rows(both), key=str) == [(1, "a-b"), (1, "a-b"), (3, ""), (4, "ab"), (None, "ab")]
+    told = str(engine.query(f"EXPLAIN {both}").collect()[0][0])
+    assert " LIKE " in next(line for line in told.splitlines() if "LeftSemi" in line), told

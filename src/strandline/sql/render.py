@@ -6,7 +6,7 @@ rows. So a sum over decimals needs no multiplication, which would change its typ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -127,6 +127,10 @@ class _Renderer:
             # Spark joins in the order of the text, so what is small comes first: a delta.
             sources.sort(key=lambda source: source.sign is None)
             conditions.extend(node.conditions)
+        elif isinstance(node, SemiJoin):
+            later = [condition for condition in conditions if _costly(condition)]
+            conditions = [condition for condition in conditions if condition not in later]
+            sources = [self._derived(node, self._semi_join(node, later))]
         else:
             sources = [self._source(node)]
         places = {name: place for source in sources for name, place in source.columns.items()}
@@ -155,13 +159,18 @@ class _Renderer:
             sql = self._bind(plan)
             fields = names(plan.fields)
         else:
-            alias = self._alias("t")
-            below = self.render(plan)
-            sql, signed, fields = below.sql, below.signed, names(plan.columns)
+            return self._derived(plan, self.render(plan))
         columns = {
             name: f"{quoted(alias)}.{quoted(field)}" for name, field in zip(names(plan.columns), fields, strict=True)
         }
         return _Source(f"({sql}) AS {quoted(alias)}", alias, columns, f"{quoted(alias)}.{SIGN}" if signed else None)
+
+    def _derived(self, plan: Plan, rendered: _Rendered) -> _Source:
+        """What *plan* was rendered as, as an item of a FROM clause."""
+        alias = self._alias("t")
+        columns = {name: f"{quoted(alias)}.{quoted(name)}" for name in names(plan.columns)}
+        sign = f"{quoted(alias)}.{SIGN}" if rendered.signed else None
+        return _Source(f"({rendered.sql}) AS {quoted(alias)}", alias, columns, sign)
 
     def _alias(self, name: str) -> str:
         self._aliases += 1
@@ -240,12 +249,21 @@ class _Renderer:
             True,
         )
 
-    def _semi_join(self, plan: SemiJoin) -> _Rendered:
+    def _semi_join(self, plan: SemiJoin, later: Sequence[Scalar] = ()) -> _Rendered:
+        """The rows whose values are among the keys, and of these those that meet conditions which are asked *later*.
+
+        An engine asks a condition on one side before it joins. One that speaks of both sides it asks of pairs that
+        match; what makes it one is never true of them.
+        """
         source, keys = self._source(plan.input), self._source(plan.keys)
-        on = " AND ".join(
-            f"{scalar_sql(value, source.columns)} <=> {keys.columns[column]}"
+        pairs = [
+            (scalar_sql(value, source.columns), keys.columns[column])
             for value, column in zip(plan.values, names(plan.keys.columns), strict=True)
-        )
+        ]
+        never = f"({pairs[0][0]} IS NULL AND {pairs[0][1]} IS NOT NULL)"
+        tests = [f"{ours} <=> {theirs}" for ours, theirs in pairs]
+        tests += [f"(({scalar_sql(condition, source.columns)}) OR {never})" for condition in later]
+        on = " AND ".join(tests)
         items = [f"{source.columns[name]} AS {quoted(name)}" for name in names(plan.columns)]
         if source.sign:
             items.append(f"{source.sign} AS {SIGN}")
@@ -340,6 +358,11 @@ def _matching(plan: Exists | OuterJoin, left: _Source, right: _Source) -> str:
 
 
 NEGATIVE_COUNT = "[NEGATIVE_COUNT]"
+
+
+def _costly(condition: Scalar) -> bool:
+    """Whether a condition may be more work than looking a key up: it calls functions, or looks into texts."""
+    return isinstance(condition, Text) and condition.meaning is None
 
 
 def _at_most_once(plan: Plan) -> bool:
