@@ -43,6 +43,9 @@ REWRITTEN = 1_000
 FILE_BYTES = 16 << 20
 """Of what is written, a file has about so many bytes: the next delta may touch few of them."""
 
+_COMPARED = ("decimal", "boolean", "timestamp")
+"""More types whose values are equal to Arrow if they are to Spark."""
+
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -67,8 +70,9 @@ def pays(changed: int, rows: int | None, bytes: int) -> bool:
 
 def replaceable(node: Node, options: Mapping[str, str]) -> bool:
     """Whether rows of a table can be replaced here: they have a key of plain values, and Spark left no marks on it."""
-    by = [column for column in node.stored if column.name in node.key]
-    return bool(by) and all(column.type in BOUNDED for column in by) and writable(node.path, options)
+    by = [column.type for column in node.stored if column.name in node.key]
+    alike = all(kind in BOUNDED or kind.startswith(_COMPARED) for kind in by)
+    return bool(by) and alike and writable(node.path, options)
 
 
 def part_of(engine: Engine, node: Node, delta: Delta, version: int) -> Part | None:
