@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.engine.delta_log import DeltaLog
-from strandline.engine.statistics import LEAST_SHARE, Files, TableSize
+from strandline.engine.statistics import LEAST_SHARE, Files, TableSize, added_up
 
 NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
 
@@ -146,6 +146,29 @@ def test_only_whole_numbers_are_taken_to_be_spread_evenly(
 ) -> None:
     log = written(tmp_path / "t", {"k": values})
     assert log.files().within({"k": [pair]}) == log.size()
+
+
+def test_who_changes_rows_of_a_file_reads_it_whole(numbers: DeltaLog) -> None:
+    files, (first, _, last) = numbers.files(), sizes(numbers)
+    assert files.size_within({"k": [(3, 3), (21, 22)]}) == TableSize(20, first + last, 2)
+    assert files.size_within({}) == files.size
+
+
+def test_files_that_overlap_are_told_as_one_stretch(tmp_path: Path) -> None:
+    parts = [(30, 39), (0, 9), (12, 15), (9, 11), (50, 50), (31, 32), (20, 29)]
+    log = written(tmp_path / "t", *({"k": ends} for ends in parts))
+    found = log.files().apart("k")
+    assert found is not None
+    assert [(first, size.rows, size.files) for first, size in found] == [
+        (0, 4, 2), (12, 2, 1), (20, 2, 1), (30, 4, 2), (50, 2, 1)
+    ]  # fmt: skip
+    assert added_up(size for _, size in found) == log.size()
+
+
+def test_files_are_not_told_apart_if_a_value_is_null_or_unknown(tmp_path: Path) -> None:
+    assert written(tmp_path / "nulls", {"k": [1, None]}, {"k": [5]}).files().apart("k") is None
+    assert written(tmp_path / "bare", {"k": [1]}, {"k": [5]}, statistics=False).files().apart("k") is None
+    assert written(tmp_path / "none", {"k": [None]}, {"k": [5]}).files().apart("k") is None
 
 
 def test_the_paths_of_files_that_are_left_are_told_however_little_of_them_is(numbers: DeltaLog) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -19,18 +19,19 @@ from strandline.algebra.block import Form
 from strandline.algebra.schema import Column, Schema
 from strandline.catalog import VersionRecord
 from strandline.engine.delta_log import DeltaLog
+from strandline.engine.little import write_table
 from strandline.engine.places import File, files
 from strandline.engine.session import Engine
 from strandline.engine.statistics import TableSize
 from strandline.errors import StoreError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
-from strandline.store import small_tables
+from strandline.store import replacing, small_tables
 from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import TINY_BYTES, TINY_ROWS, Installed, Method, install, is_tiny, method_for
 from strandline.store.node import Node
 from strandline.store.replacing import FEW_BYTES, part_of
-from strandline.store.tables import make_ready
+from strandline.store.tables import committed_version, make_ready
 from tests.conftest import bag, rows_of, rows_stored
 
 pytestmark = pytest.mark.spark
@@ -347,6 +348,54 @@ def test_only_files_that_hold_changed_keys_are_written_anew(keyed: Table, monkey
     others = [*KEYED, (10, "a"), (19, "z"), (30, "a"), (39, "z")]
     assert keyed.contents(done.version) == bag([*others, (20, "new"), (22, "more")])
     assert len(set(before) - {file.path for file in keyed.files()}) == 1
+
+
+def test_stretches_that_lie_apart_are_written_in_a_commit_each_and_stay_apart(
+    keyed: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for first in (10, 20, 30, 40):
+        keyed.engine.run(f"INSERT INTO delta.`{keyed.node.path}` VALUES ({first}, 'a'), ({first + 9}, 'z')")
+    keyed.baseline = DeltaLog(keyed.node.path).version()
+    delta = keyed.delta([(2, "new"), (21, "m"), (31, "n"), (50, "last")], [(2, "b"), (40, "a")])
+    part = part_of(keyed.engine, keyed.node, delta, keyed.baseline)
+    assert part is not None
+    assert [(stretch.first, stretch.end) for stretch in part.stretches] == [(None, 10), (20, None)]
+    assert part.size.files == 4
+    force(monkeypatch, "replace")
+    done = keyed.install(delta)
+    assert done.version == keyed.baseline + 2
+    others = [(1, "a"), (3, None), (10, "a"), (19, "z"), (20, "a"), (29, "z"), (30, "a"), (39, "z"), (49, "z")]
+    assert keyed.contents(done.version) == bag([*others, (2, "new"), (21, "m"), (31, "n"), (50, "last")])
+    groups = DeltaLog(keyed.node.path).files().apart("k")
+    assert groups is not None
+    assert [first for first, _ in groups] == [1, 10, 20]
+    steps = [commit.step_id for commit in DeltaLog(keyed.node.path).commits(keyed.baseline, done.version) or ()]
+    assert steps == ["step", "strandline:step"]
+
+
+def test_a_step_that_wrote_some_stretches_and_was_killed_is_undone(
+    keyed: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyed.engine.run(f"INSERT INTO delta.`{keyed.node.path}` VALUES (10, 'a')")
+    keyed.engine.run(f"INSERT INTO delta.`{keyed.node.path}` VALUES (20, 'a')")
+    keyed.baseline = DeltaLog(keyed.node.path).version()
+    delta = keyed.delta([(2, "new"), (20, "new")], [(2, "b"), (20, "a")])
+    force(monkeypatch, "replace")
+    with monkeypatch.context() as patched:
+
+        def once(*given: Any, **more: Any) -> None:
+            write_table(*given, **more)
+            raise KeyboardInterrupt
+
+        patched.setattr(replacing, "write_table", once)
+        with pytest.raises(KeyboardInterrupt):
+            keyed.install(delta)
+    assert committed_version(keyed.engine, keyed.node, keyed.baseline, "step") is None
+    make_ready(keyed.engine, keyed.node, keyed.baseline, "step")
+    assert keyed.contents() == bag([*KEYED, (10, "a"), (20, "a")])
+    done = keyed.install(delta)
+    assert committed_version(keyed.engine, keyed.node, keyed.baseline, "step") == done.version
+    assert keyed.contents(done.version) == bag([(1, "a"), (2, "new"), (3, None), (10, "a"), (20, "new")])
 
 
 def test_rows_are_replaced_by_keys_of_any_type_that_has_literals(

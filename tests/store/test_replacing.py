@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -14,9 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.algebra.bag import SignedBag
+from strandline.engine.statistics import TableSize
 from strandline.errors import StoreError
 from strandline.sql.render import SIGN
-from strandline.store.replacing import FEW_BYTES, MOST_BYTES, MOST_ROWS, REWRITTEN, pays, replaced
+from strandline.store.replacing import (
+    FEW_BYTES,
+    MOST_BYTES,
+    MOST_ROWS,
+    REWRITTEN,
+    Stretch,
+    _said,
+    _within,
+    in_order,
+    pays,
+    replaced,
+)
 
 TYPES = {"k": pa.int64(), "name": pa.string(), "day": pa.date32(), "sum": pa.decimal128(38, 2), "f": pa.float64()}
 KEY = ("k", "name", "day")
@@ -124,12 +137,29 @@ def test_files_are_written_anew_if_they_are_small_or_enough_changes(
 
 
 @pytest.mark.parametrize("name", ["k", "Key 1", 'a"b', "a.b", "select", "__key_1"])
-def test_a_condition_names_columns_however_they_are_called(tmp_path: Path, name: str) -> None:
-    from strandline.store.replacing import _said
-
-    path = str(tmp_path / "t")
-    write_deltalake(path, pa.table({name: list(range(10)), "v": list(range(10))}))
+def test_a_stretch_is_told_to_both_libraries_however_its_column_is_called(tmp_path: Path, name: str) -> None:
+    path, stretch = str(tmp_path / "t"), Stretch(3, 8, TableSize(5, 0, 1))
+    write_deltalake(path, pa.table({name: pa.array([None, *range(10)], pa.int64()), "v": list(range(11))}))
+    found = DeltaTable(path).to_pyarrow_table(filters=_within(name, stretch))
+    assert sorted(found.column(name).to_pylist()) == [3, 4, 5, 6, 7]
     new = pa.table({name: [3, 7], "v": [30, 70]})
-    write_deltalake(path, new, mode="overwrite", predicate=_said(name, ((3, 4), (7, 7))))
+    write_deltalake(path, new, mode="overwrite", predicate=_said(name, stretch))
     left = {row[name]: row["v"] for row in DeltaTable(path).to_pyarrow_table().to_pylist()}
-    assert left == {0: 0, 1: 1, 2: 2, 3: 30, 5: 5, 6: 6, 7: 70, 8: 8, 9: 9}
+    assert left == {None: 0, 0: 1, 1: 2, 2: 3, 3: 30, 7: 70, 8: 9, 9: 10}
+    write_deltalake(path, new.slice(0, 0), mode="overwrite", predicate=_said(name, stretch))
+    assert DeltaTable(path).to_pyarrow_table().num_rows == 6
+
+
+def test_a_stretch_without_bounds_is_the_table() -> None:
+    whole = Stretch(None, None, TableSize(5, 0, 1))
+    assert (_within("k", whole), _said("k", whole)) == (None, None)
+    assert _said("k", replace(whole, first=4)) == '"k" >= 4'
+    assert _said("k", replace(whole, end=4)) == '"k" < 4'
+
+
+@given(st.lists(st.integers(-3, 3) | st.none()))
+def test_rows_are_put_in_order_if_they_are_not(values: list[int | None]) -> None:
+    rows = pa.table({"k": pa.array(values, pa.int64()), "n": list(range(len(values)))})
+    found = in_order(rows, "k")
+    assert found.column("k").to_pylist() == sorted(values, key=lambda value: (value is None, value or 0))
+    assert sorted(found.column("n").to_pylist()) == list(range(len(values)))

@@ -215,9 +215,18 @@ class Engine:
             return write_files(rows, path, self.storage_options)
 
     def write_delta(
-        self, sql: str, path: str, mode: WriteMode, step_id: str, properties: Mapping[str, str] | None = None
+        self,
+        sql: str,
+        path: str,
+        mode: WriteMode,
+        step_id: str,
+        properties: Mapping[str, str] | None = None,
+        file_rows: int | None = None,
     ) -> None:
-        """Append the rows of *sql* to a Delta table, overwrite it, or make it, as one commit of a step."""
+        """Append the rows of *sql* to a Delta table, overwrite it, or make it, as one commit of a step.
+
+        Where Spark writes it, a file has at most *file_rows* rows.
+        """
         options = self.storage_options
         rows = None
         with spending("spark"):
@@ -231,6 +240,8 @@ class Engine:
         self._thread.commits = True
         with spending("committing"):
             writer = frame.write.format("delta").mode(mode).options(**properties or {})
+            if file_rows is not None and self.capabilities.engine == "spark":
+                writer = writer.option("maxRecordsPerFile", file_rows)
             writer.option("userMetadata", step_id).save(path)
 
     def _frame(self, sql: str) -> DataFrame:

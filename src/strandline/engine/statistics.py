@@ -22,6 +22,17 @@ class TableSize:
     files: int
 
 
+def added_up(sizes: Iterable[TableSize]) -> TableSize:
+    """Several parts of a table as one."""
+    parts = list(sizes)
+    rows = [part.rows for part in parts if part.rows is not None]
+    return TableSize(
+        sum(rows) if len(rows) == len(parts) else None,
+        sum(part.bytes for part in parts),
+        sum(part.files for part in parts),
+    )
+
+
 LEAST_SHARE = 0.05
 """Of a file, that much is read at least: parts of files are skipped whole."""
 
@@ -73,6 +84,25 @@ class Files:
     def size_within(self, limits: Mapping[str, Collection[Ends]]) -> TableSize:
         """The same with all of each file that is left: who changes rows in a file reads it whole."""
         return self._sized(self._left(limits))
+
+    def apart(self, column: str) -> list[tuple[Any, TableSize]] | None:
+        """The files in groups whose ranges of *column* do not overlap, in their order: least value, and size of each.
+
+        None if a value is NULL, or the log does not tell of one of the files.
+        """
+        found = self.spans(column, self.paths)
+        ranges = self._of(column)
+        if found is None or found[1] or ranges is None or any(low is None for low, _ in ranges):
+            return None
+        groups: list[tuple[Any, Any, list[int]]] = []
+        for place in sorted(range(self.count), key=lambda place: ranges[place][0]):
+            low, high = ranges[place]
+            if groups and low <= groups[-1][1]:
+                first, last, places = groups[-1]
+                groups[-1] = (first, max(last, high), [*places, place])
+            else:
+                groups.append((low, high, [place]))
+        return [(first, self._sized(places)) for first, _, places in groups]
 
     def _share(self, place: int, column: str, pairs: Collection[Ends]) -> float:
         ranges = self._of(column)

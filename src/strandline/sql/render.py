@@ -130,7 +130,8 @@ class _Renderer:
         elif isinstance(node, SemiJoin):
             later = [condition for condition in conditions if _costly(condition)]
             conditions = [condition for condition in conditions if condition not in later]
-            sources = [self._derived(node, self._semi_join(node, later))]
+            alias = self._alias("t")
+            sources = [self._derived(node, alias, self._semi_join(node, later))]
         else:
             sources = [self._source(node)]
         places = {name: place for source in sources for name, place in source.columns.items()}
@@ -159,15 +160,15 @@ class _Renderer:
             sql = self._bind(plan)
             fields = names(plan.fields)
         else:
-            return self._derived(plan, self.render(plan))
+            alias = self._alias("t")
+            return self._derived(plan, alias, self.render(plan))
         columns = {
             name: f"{quoted(alias)}.{quoted(field)}" for name, field in zip(names(plan.columns), fields, strict=True)
         }
         return _Source(f"({sql}) AS {quoted(alias)}", alias, columns, f"{quoted(alias)}.{SIGN}" if signed else None)
 
-    def _derived(self, plan: Plan, rendered: _Rendered) -> _Source:
+    def _derived(self, plan: Plan, alias: str, rendered: _Rendered) -> _Source:
         """What *plan* was rendered as, as an item of a FROM clause."""
-        alias = self._alias("t")
         columns = {name: f"{quoted(alias)}.{quoted(name)}" for name in names(plan.columns)}
         sign = f"{quoted(alias)}.{SIGN}" if rendered.signed else None
         return _Source(f"({rendered.sql}) AS {quoted(alias)}", alias, columns, sign)
@@ -255,7 +256,11 @@ class _Renderer:
         An engine asks a condition on one side before it joins. One that speaks of both sides it asks of pairs that
         match; what makes it one is never true of them.
         """
-        source, keys = self._source(plan.input), self._source(plan.keys)
+        inner, later = plan.input, list(later)
+        while isinstance(inner, Filter) and _costly(inner.condition):
+            later.append(inner.condition)
+            inner = inner.input
+        source, keys = self._source(inner), self._source(plan.keys)
         pairs = [
             (scalar_sql(value, source.columns), keys.columns[column])
             for value, column in zip(plan.values, names(plan.keys.columns), strict=True)

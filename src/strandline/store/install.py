@@ -92,7 +92,7 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
     if method in ("delete+append", "merge"):
         _mark_deleted_rows(engine, node, log)
     head = log.version()
-    inserted, deleted = delta.inserted, delta.deleted
+    inserted, deleted, commits = delta.inserted, delta.deleted, 1
     match method:
         case "none":
             return Installed("none", baseline, 0, 0)
@@ -107,14 +107,16 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
                 engine.write_delta(_whole(node, delta, baseline), node.path, "overwrite", last_commit(step_id))
         case "replace":
             assert part is not None
-            replacing.replace(engine, node, delta, part, last_commit(step_id))
+            replacing.replace(engine, node, delta, part, step_id, last_commit(step_id))
+            commits = len(part.stretches)
         case "delete+append":
             _delete_and_append(engine, node, delta, step_id)
+            commits = 2 if delta.inserted else 1
         case "merge":
             with engine.committing(last_commit(step_id)), _taking_in_as_stored(engine, node, delta):
                 counted = engine.run(_merge(engine, node, delta, baseline))
             inserted, deleted = _merged_rows(engine, node, delta, counted)
-    version = committed(log, node, head, 2 if method == "delete+append" and delta.inserted else 1)
+    version = committed(log, node, head, commits)
     return Installed(method, version, inserted, deleted)
 
 

@@ -1,8 +1,8 @@
 """Rows with a key replaced in the files that hold them: read, changed and written here in one commit, without Spark.
 
 A MERGE looks for the rows to change in all files near the delta, twice, and marks or copies them, in a dozen jobs.
-Where these files are not large, reading and writing them once is less work than that. Rows stay where they lie, so a
-table that lies in ranges of its key keeps doing so.
+Where these files are not large, reading and writing them once is less work than that. A table that lies in ranges of
+its key keeps doing so.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.algebra.near import Pairs
-from strandline.algebra.schema import Column, names
+from strandline.algebra.schema import names
 from strandline.engine.delta_log import DeltaLog
-from strandline.engine.files import columns, read_rows
+from strandline.engine.files import columns, read_column, read_rows
 from strandline.engine.little import read_version, writable, write_table
 from strandline.engine.session import Engine
-from strandline.engine.statistics import TableSize
+from strandline.engine.statistics import Files, TableSize, added_up
 from strandline.errors import StoreError
 from strandline.sql.render import SIGN
 from strandline.stopwatch import spending
 from strandline.store.deltas import Delta
 from strandline.store.matching import BOUNDED
 from strandline.store.node import Node
-from strandline.store.ranges import stored_ranges
 from strandline.store.small_tables import comparable, unit_rows
 
 MOST_BYTES = 64 << 20
@@ -40,8 +38,9 @@ FEW_BYTES = 8 << 20
 REWRITTEN = 1_000
 """Of more bytes, so many rows may be written anew for each that changes: old versions are kept for days."""
 
-FILE_BYTES = 16 << 20
-"""Of what is written, a file has about so many bytes: the next delta may touch few of them."""
+FILE_BYTES = 8 << 20
+FILE_ROWS = 1_000_000
+"""A file that is written here has about so many bytes, one by Spark so many rows: the next delta may touch few."""
 
 _COMPARED = ("decimal", "boolean", "timestamp")
 """More types whose values are equal to Arrow if they are to Spark."""
@@ -50,15 +49,28 @@ _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True)
-class Part:
-    """What of a *version* is written anew for a delta: rows whose first key column lies in *ranges*, or all.
+class Stretch:
+    """Rows whose first key column is at least *first* and below *end*, where these are given.
 
-    *size* is that of the files that hold them, whole.
+    *size* is that of the files that hold such rows; no other rows are in them.
     """
 
-    version: int
+    first: int | None
+    end: int | None
     size: TableSize
-    ranges: Pairs | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a *version* is written anew for a delta: stretches that lie apart, in their order."""
+
+    version: int
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def size(self) -> TableSize:
+        """Of their files."""
+        return added_up(stretch.size for stretch in self.stretches)
 
 
 def pays(changed: int, rows: int | None, bytes: int) -> bool:
@@ -82,9 +94,8 @@ def part_of(engine: Engine, node: Node, delta: Delta, version: int) -> Part | No
         return None
     if _left_to_spark(node, delta, options):
         return None
-    ranges = _ranges(delta, next(column for column in node.stored if column.name == node.key[0]), options)
     files = DeltaLog(node.path, options).files(version)
-    return Part(version, files.size_within({} if ranges is None else {node.key[0]: ranges}), ranges)
+    return Part(version, _touched(node, delta, files, options) or (Stretch(None, None, files.size),))
 
 
 def _left_to_spark(node: Node, delta: Delta, options: Mapping[str, str]) -> bool:
@@ -96,37 +107,85 @@ def _left_to_spark(node: Node, delta: Delta, options: Mapping[str, str]) -> bool
     return any(keys.column(name).null_count for name in node.key)
 
 
-def _ranges(delta: Delta, column: Column, options: Mapping[str, str]) -> Pairs | None:
-    """Where the keys of the delta lie, if files can be told apart by them."""
-    if column.type not in _WHOLE_NUMBERS:
-        return None
-    found = stored_ranges(delta.path, column, options)
-    return None if found is None or found.nulls else found.values
+def _touched(node: Node, delta: Delta, files: Files, options: Mapping[str, str]) -> tuple[Stretch, ...]:
+    """The stretches that keys of the delta lie in; none if the log does not tell files apart by them."""
+    if not _in_order(node):
+        return ()
+    groups = files.apart(node.key[0])
+    keys = read_column(delta.path, node.key[0], options)
+    if not groups or keys is None:
+        return ()
+    firsts = [first for first, _ in groups]
+    places = np.searchsorted(firsts, pc.unique(keys).to_numpy(), side="right") - 1
+    found: list[list[int]] = []
+    for place in np.unique(np.maximum(places, 0)).tolist():
+        if found and found[-1][-1] == place - 1:
+            found[-1].append(place)
+        else:
+            found.append([place])
+    return tuple(
+        Stretch(
+            firsts[run[0]] if run[0] else None,
+            firsts[run[-1] + 1] if run[-1] + 1 < len(firsts) else None,
+            added_up(groups[place][1] for place in run),
+        )
+        for run in found
+    )
 
 
-def replace(engine: Engine, node: Node, delta: Delta, part: Part, commit: str) -> None:
-    """Write a part of the table anew with the rows of a delta."""
-    first, options = node.key[0], engine.storage_options
-    within, where = (None, None) if part.ranges is None else (_within(first, part.ranges), _said(first, part.ranges))
+def _in_order(node: Node) -> bool:
+    """Whether the rows of a table are kept in the order of the first column of its key."""
+    return next(column.type for column in node.stored if column.name == node.key[0]) in _WHOLE_NUMBERS
+
+
+def replace(engine: Engine, node: Node, delta: Delta, part: Part, step_id: str, last: str) -> None:
+    """Write a part of the table anew with the rows of a delta: a commit for each stretch, which carries *step_id*.
+
+    The *last* one says that the step is done.
+    """
     with spending("files"):
-        old = read_version(node.path, part.version, names(node.stored), options, within)
-        assert old is not None, "a table that is written here is read here"
-        new = replaced(node.name, old, unit_rows(engine, node, delta), node.key)
+        rows = unit_rows(engine, node, delta)
+        written = [_anew(engine, node, rows, part.version, stretch) for stretch in part.stretches]
     with spending("commit"):
-        write_table(new, node.path, "overwrite", {}, commit, options, where=where, file_bytes=FILE_BYTES)
+        for number, (stretch, new) in enumerate(zip(part.stretches, written, strict=True)):
+            said = last if number + 1 == len(written) else step_id
+            where = _said(node.key[0], stretch)
+            options = engine.storage_options
+            write_table(new, node.path, "overwrite", {}, said, options, where=where, file_bytes=FILE_BYTES)
 
 
-def _within(column: str, ranges: Pairs) -> pc.Expression:
-    tests = [(pc.field(column) >= low) & (pc.field(column) <= high) for low, high in ranges]
-    found = tests[0]
-    for test in tests[1:]:
-        found = found | test
-    return found
+def _anew(engine: Engine, node: Node, delta: pa.Table, version: int, stretch: Stretch) -> pa.Table:
+    """The rows of a stretch after the delta."""
+    within = _within(node.key[0], stretch)
+    old = read_version(node.path, version, names(node.stored), engine.storage_options, within)
+    assert old is not None, "a table that is written here is read here"
+    new = replaced(node.name, old, delta if within is None else delta.filter(within), node.key)
+    return in_order(new, node.key[0]) if _in_order(node) else new
 
 
-def _said(column: str, ranges: Pairs) -> str:
+def _within(column: str, stretch: Stretch) -> pc.Expression | None:
+    """The rows of a stretch for Arrow; None is all."""
+    tests = [pc.field(column) >= stretch.first] if stretch.first is not None else []
+    tests += [pc.field(column) < stretch.end] if stretch.end is not None else []
+    return None if not tests else tests[0] if len(tests) == 1 else tests[0] & tests[1]
+
+
+def _said(column: str, stretch: Stretch) -> str | None:
+    """The same for delta-rs."""
     name = '"' + column.replace('"', '""') + '"'
-    return " OR ".join(f"({name} >= {low} AND {name} <= {high})" for low, high in ranges)
+    tests = [f"{name} >= {stretch.first}"] if stretch.first is not None else []
+    tests += [f"{name} < {stretch.end}"] if stretch.end is not None else []
+    return " AND ".join(tests) or None
+
+
+def in_order(rows: pa.Table, column: str) -> pa.Table:
+    """*rows* in the order of a column of numbers, NULL last; those that are in order stay as they are."""
+    values = rows.column(column)
+    if not values.null_count:
+        numbers = values.to_numpy()
+        if (numbers[1:] >= numbers[:-1]).all():
+            return rows
+    return rows.take(pc.sort_indices(rows, sort_keys=[(column, "ascending")]))
 
 
 def replaced(name: str, old: pa.Table, delta: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -11,7 +11,7 @@ from strandline.sql.names import quoted, quoted_list
 from strandline.store.install import committed, is_tiny, last_commit
 from strandline.store.matching import BOUNDED
 from strandline.store.node import Node
-from strandline.store.replacing import FILE_BYTES, MOST_ROWS, replaceable
+from strandline.store.replacing import FILE_BYTES, FILE_ROWS, MOST_ROWS, replaceable
 
 
 def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -> int:
@@ -19,13 +19,14 @@ def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -
     log = DeltaLog(node.path, engine.storage_options)
     rows = _laid_out(engine, node, sql, log)
     properties = retention(keep_states) | node.properties
+    file_rows = None if _ordered_key(node) is None else FILE_ROWS
     if not log.exists():
         if engine.capabilities.engine == "spark" or engine.small:
-            engine.write_delta(rows, node.path, "error", last_commit(step_id), properties)
+            engine.write_delta(rows, node.path, "error", last_commit(step_id), properties, file_rows)
             return committed(log, node, -1, 1)
         log.create(engine.schema_json(rows), retention(keep_states), step_id)
     head = log.version()
-    engine.write_delta(rows, node.path, "overwrite", last_commit(step_id))
+    engine.write_delta(rows, node.path, "overwrite", last_commit(step_id), None, file_rows)
     if engine.capabilities.engine != "spark":
         _lay_out(engine, node, log)
     return committed(log, node, head, 1)
