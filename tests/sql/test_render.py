@@ -212,4 +212,5 @@ def test_a_condition_that_looks_into_texts_is_asked_of_rows_whose_keys_match(eng
     both = render(found.input, lambda scan: asked if isinstance(scan.operand, Bag) else stored)
     assert sorted(engine.rows(both), key=str) == [(1, "a-b"), (1, "a-b"), (3, ""), (4, "ab"), (None, "ab")]
     told = str(engine.query(f"EXPLAIN {both}").collect()[0][0])
-    assert " LIKE " in next(line for line in told.splitlines() if "LeftSemi" in line), told
+    asking = [line for line in told.splitlines() if " LIKE " in line]
+    assert len(asking) == 1 and "LeftSemi" in asking[0], told

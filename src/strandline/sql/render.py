@@ -254,7 +254,7 @@ class _Renderer:
         """The rows whose values are among the keys, and of these those that meet conditions which are asked *later*.
 
         An engine asks a condition on one side before it joins. One that speaks of both sides it asks of pairs that
-        match; what makes it one is never true of them.
+        match; what makes it one is never true of them, and cannot be taken apart.
         """
         inner, later = plan.input, list(later)
         while isinstance(inner, Filter) and _costly(inner.condition):
@@ -265,7 +265,7 @@ class _Renderer:
             (scalar_sql(value, source.columns), keys.columns[column])
             for value, column in zip(plan.values, names(plan.keys.columns), strict=True)
         ]
-        never = f"({pairs[0][0]} IS NULL AND {pairs[0][1]} IS NOT NULL)"
+        never = f"({pairs[0][0]} IS NULL) <> ({pairs[0][1]} IS NULL)"
         tests = [f"{ours} <=> {theirs}" for ours, theirs in pairs]
         tests += [f"(({scalar_sql(condition, source.columns)}) OR {never})" for condition in later]
         on = " AND ".join(tests)
