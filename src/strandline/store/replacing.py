@@ -1,4 +1,4 @@
-"""Rows with a key replaced in the files that hold them: read, changed and written here in one commit, without Spark.
+"""Rows with a key replaced in the files that hold them, which are read, changed and written here, without Spark.
 
 A MERGE looks for the rows to change in all files near the delta, twice, and marks or copies them, in a dozen jobs.
 Where these files are not large, reading and writing them once is less work than that. A table that lies in ranges of
@@ -141,7 +141,7 @@ def _in_order(node: Node) -> bool:
 def replace(engine: Engine, node: Node, delta: Delta, part: Part, step_id: str, last: str) -> None:
     """Write a part of the table anew with the rows of a delta: a commit for each stretch, which carries *step_id*.
 
-    The *last* one says that the step is done.
+    That of the last one is *last*, which says that the step is done.
     """
     with spending("files"):
         rows = unit_rows(engine, node, delta)
