@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -110,3 +111,8 @@ class WatchProcess:
 def published(event: Told) -> bool:
     """Whether an event tells of a new state in which nothing failed."""
     return bool(event["event"] == "published")
+
+
+def moment(event: Told) -> float:
+    """When an event was told, in seconds since the epoch."""
+    return datetime.fromisoformat(event["time"]).timestamp()
