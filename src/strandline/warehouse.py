@@ -101,6 +101,7 @@ class Warehouse:
             remote=remote or config.spark.remote,
             settings=config.spark.settings,
             storage_options=config.storage_options,
+            kept=layout.kept_path(project.warehouse_root),
         )
         return cls(project, engine, Catalog.open(project.catalog_url))
 

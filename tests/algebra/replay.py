@@ -14,8 +14,20 @@ from strandline.algebra.constraints import NOTHING, Assumed
 from strandline.algebra.differentiate import group_by
 from strandline.algebra.evaluate import NegativeCount, evaluate
 from strandline.algebra.few import Rows, from_the_delta
-from strandline.algebra.near import Ranges, near
-from strandline.algebra.plan import COUNT, At, Backing, Bag, Change, Filter, GroupBy, Operand, Plan, Scan
+from strandline.algebra.near import Near, Origin, Ranges, near
+from strandline.algebra.plan import (
+    COUNT,
+    At,
+    Backing,
+    Bag,
+    Change,
+    Filter,
+    GroupBy,
+    Operand,
+    Plan,
+    Scan,
+    map_children,
+)
 from strandline.algebra.scalar import Call, Col, Lit
 from strandline.algebra.schema import names
 from strandline.algebra.shared import SharedJoin
@@ -111,8 +123,8 @@ def refreshed(
     """*before* after *changes* of the leaves, block by block, each from the deltas of those below it.
 
     *order* is the one in which the inputs of a join are taken to change. The deltas of the joins that a block is
-    *sharing* are computed apart. With *only_near* joins begin at deltas, and tables are read within the ranges of the
-    deltas that they meet.
+    *sharing* are computed apart. With *only_near* joins begin at deltas, tables are read within the ranges of the
+    deltas that they meet, and of tables in which rows are sought no others are read.
     """
     visible, stored = dict(before.visible), dict(before.stored)
     deltas = dict(changes)
@@ -137,7 +149,34 @@ def refreshed(
         if not only_near:
             return evaluate(plan, operand_rows)
         with mock.patch.object(few, "LARGE_ROWS", 0):
-            return evaluate(from_the_delta(near(plan, ranges_of), counted), operand_rows)
+            return evaluate(only_sought(from_the_delta(near(plan, ranges_of), counted)), rows_or_found)
+
+    found: dict[str, SignedBag] = {}
+
+    def rows_or_found(operand: Operand) -> SignedBag:
+        return found[operand.name] if isinstance(operand, Bag) else operand_rows(operand)
+
+    def only_sought(plan: Plan) -> Plan:
+        """*plan* with the rows that are sought in place of tables."""
+        if not isinstance(plan, Near) or not plan.sought:
+            return map_children(plan, only_sought)
+        name = f"found {len(found)}"
+        found[name] = sought_rows(plan)
+        return Scan(Bag(name), plan.alias, plan.fields, plan.key)
+
+    def sought_rows(scan: Near) -> SignedBag:
+        places = {column.name: place for place, column in enumerate(scan.columns)}
+        asked = {places[name]: {v for o in origins for v in values(o)} for name, origins in scan.sought.items()}
+        rows = operand_rows(scan.operand).items()
+        return SignedBag(
+            (row, count) for row, count in rows if all(row[place] in known for place, known in asked.items())
+        )
+
+    def values(origin: Origin) -> set[Any]:
+        scan = origin.scan
+        rows = sought_rows(scan) if isinstance(scan, Near) else operand_rows(scan.operand)
+        place = names(scan.fields).index(origin.field)
+        return {row[place] for row, _ in rows.items()}
 
     def counted(scan: Scan) -> Rows | None:
         if isinstance(scan.operand, Backing):
@@ -149,7 +188,8 @@ def refreshed(
 
     def ranges_of(scan: Scan, field: str) -> Ranges | None:
         place = names(scan.fields).index(field)
-        return ranges(row[place] for row in operand_rows(scan.operand))
+        known = ranges(row[place] for row in operand_rows(scan.operand))
+        return None if known is None else replace(known, among=(Origin(scan, field),))
 
     for block in blocks:
         inputs = [deltas[name] for name in block.inputs if name in deltas]

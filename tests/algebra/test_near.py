@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, Method, delta_of
 from strandline.algebra.evaluate import evaluate
-from strandline.algebra.near import Near, Ranges, RangesOf, limits_of, near, tables_read
+from strandline.algebra.near import Near, Origin, Ranges, RangesOf, limits_of, near, tables_read
 from strandline.algebra.plan import (
     At,
     Backing,
@@ -26,6 +26,7 @@ from strandline.algebra.plan import (
     Plan,
     Scan,
     SemiJoin,
+    UnionAll,
     Window,
     children,
 )
@@ -231,6 +232,64 @@ def test_the_ends_of_ranges_are_values_whatever_their_text_is() -> None:
     assert Ranges("date", ((day, day),)).values == (("2026-01-31", "2026-01-31"),)
     assert Ranges("string", ((Lit("a"), Lit("é")),)).values == (("a", "é"),)
     assert Ranges("date", ((Text(("current_date()",)), day),)).values == ((None, "2026-01-31"),)
+
+
+def sought_by(relation: str, *fields: str, nulls: bool = False) -> RangesOf:
+    """Where values of some fields of a change come from is known, and that they lie in two ranges."""
+
+    def ranges_of(scan: Scan, field: str) -> Ranges | None:
+        if scan.operand != Change(relation) or field not in fields:
+            return None
+        return Ranges("bigint", RANGES.pairs, nulls, (Origin(scan, field),))
+
+    return ranges_of
+
+
+def sought(plan: Plan, ranges_of: RangesOf) -> dict[str, dict[str, list[str]]]:
+    """For each table in which rows are sought the columns, and of what their values are."""
+    found = [scan for scan, _ in tables_read(near(plan, ranges_of)) if isinstance(scan, Near) and scan.sought]
+    return {
+        str(scan.operand): {
+            column: [f"{origin.scan.operand}.{origin.field}" for origin in origins]
+            for column, origins in scan.sought.items()
+        }
+        for scan in found
+    }
+
+
+def test_rows_that_are_sought_tell_what_to_seek_in_the_next_table() -> None:
+    customers = str(Change("customers"))
+    assert sought(delta(CHAIN, ["customers"]), sought_by("customers", "c")) == {
+        "orders@post": {"o.c": [f"{customers}.c"]},
+        "lines@post": {"l.o": ["orders@post.o"]},
+    }
+    # Nothing is sought if nobody knows where values come from, and rows of the change itself are not.
+    assert sought(delta(CHAIN, ["customers"]), known_of_lines()) == {}
+    assert sought(delta(CHAIN, ["lines"]), sought_by("lines", "o")) == {
+        "orders@post": {"o.o": [f"{Change('lines')}.o"]},
+        "customers@post": {"c.c": ["orders@post.c"]},
+    }
+
+
+def test_null_is_among_values_that_are_matched_null_with_null() -> None:
+    keys = Scan(Change("lines"), "", LINES.fields[:1])
+    semi = SemiJoin(ORDERS.scan("o"), (Col("o.o"),), keys)
+    for nulls in (False, True):
+        ranges_of = sought_by("lines", "o", nulls=nulls)
+        assert sought(semi, ranges_of) == {"orders@current": {"o.o": [f"{Change('lines')}.o"]}}
+        assert limited(near(semi, ranges_of)) == ({} if nulls else {"orders@current": "o.o"})
+
+
+def test_values_of_a_union_are_those_of_its_inputs() -> None:
+    changes = tuple(Scan(Change(name), "", LINES.fields[:1]) for name in ("lines", "others"))
+    join = Join((UnionAll(changes), ORDERS.scan("o")), (equal("o", "o.o"),))
+    known = {name: sought_by(name, "o") for name in ("lines", "others")}
+
+    def of_both(scan: Scan, field: str) -> Ranges | None:
+        return known["lines"](scan, field) or known["others"](scan, field)
+
+    assert sought(join, of_both) == {"orders@current": {"o.o": [f"{Change(name)}.o" for name in known]}}
+    assert sought(join, known["lines"]) == {}
 
 
 @campaign(EXAMPLES // 2)

@@ -36,7 +36,7 @@ def write(path: Path, column: str, *parts: Sequence[Any], **options: Any) -> Non
 
 def near(path: Path, column: str, type: str, limits: Limits) -> str:
     columns = (Column(column, type), Column("n", "bigint"))
-    return tables.near(tables.select(str(path), DeltaTable(path).version(), columns), limits)
+    return tables.near(tables.select(str(path), DeltaTable(path).version(), columns), {"within": limits})
 
 
 def read(engine: Engine, sql: str, column: str, low: str, high: str) -> tuple[list[Any], int]:
@@ -93,7 +93,7 @@ def test_several_columns_have_to_meet(step: tuple[Engine, bool], tmp_path: Path)
         rows = pa.table({"k": range(start, start + 10), "j": [20 - start] * 10})
         write_deltalake(str(tmp_path / "t"), rows, mode="append")
     columns = (Column("k", "bigint"), Column("j", "bigint"))
-    sql = tables.near(tables.select(str(tmp_path / "t"), 2, columns), {"k": [(0, 19)], "j": [(10, 10)]})
+    sql = tables.near(tables.select(str(tmp_path / "t"), 2, columns), {"within": {"k": [(0, 19)], "j": [(10, 10)]}})
     frame = engine._frame(f"SELECT k FROM ({sql}) WHERE k BETWEEN 0 AND 19 AND j = 10")
     assert sorted(row[0] for row in frame.collect()) == list(range(10, 20))
     if small:
@@ -166,7 +166,7 @@ def test_tables_whose_files_are_not_their_rows_are_left_to_spark(
         engine.run(f"DELETE FROM {table} WHERE k = 13")
     version = max(int(found.stem) for found in (path / "_delta_log").glob("*.json"))
     columns = (Column("k", "bigint"), Column("n", "bigint"))
-    sql = tables.near(tables.select(str(path), version, columns), {"k": [(12, 15)]})
+    sql = tables.near(tables.select(str(path), version, columns), {"within": {"k": [(12, 15)]}})
     assert "/* near" in sql
     values, _ = read(engine, sql, "k", "12", "15")
     assert values == ([12, 13, 14, 15] if kind == "partitions" else [12, 14, 15])
@@ -184,12 +184,12 @@ def test_what_is_read_near_is_counted_with_its_version(engine: Engine, tmp_path:
 
 def test_without_limits_a_text_stays_as_it_is() -> None:
     sql = tables.select("/lake/t", 3, (Column("k", "bigint"),))
-    assert tables.near(sql, {}) == sql
-    assert tables.near(sql, {"k": [(1, 2)]}).startswith(sql)
+    assert tables.near(sql, {"within": {}}) == sql
+    assert tables.near(sql, {"within": {"k": [(1, 2)]}}).startswith(sql)
 
 
 @pytest.mark.parametrize("value", ["a /* b", "a */ b", "/*", "*/", "/*+ hint", "*"])
 def test_no_value_begins_or_ends_a_comment(value: str) -> None:
     sql = tables.select("/lake/t", 3, (Column("k", "string"),))
-    added = tables.near(sql, {"k": [(value, value)]}).removeprefix(sql)
+    added = tables.near(sql, {"within": {"k": [(value, value)]}}).removeprefix(sql)
     assert (added.count("/*"), added.count("*/")) == (1, 1)

@@ -42,6 +42,8 @@ PRICES = Prices(FIXED, FIXED)
 class WholeTables(Inputs):
     """Tables that are in no files: whatever is asked of one, all of its rows are read."""
 
+    seeks = False
+
     def __init__(self, rows: Mapping[str, int]) -> None:
         self.taken = Taken()
         self.leaves = {name: Leaf(1, TABLES[name].fields, None, TableSize(rows[name], 0, 0)) for name in rows}

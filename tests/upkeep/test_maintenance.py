@@ -8,12 +8,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from strandline.algebra.schema import Column
 from strandline.catalog import Catalog, Json, Lease, StateEntry, Transaction, ViewRecord
+from strandline.engine.arranged import Arranged
+from strandline.engine.little import ARRANGED, FOUND
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.ingest.uncopied import HISTORY
@@ -21,6 +25,7 @@ from strandline.propagate.context import Context
 from strandline.propagate.progress import Event, nobody
 from strandline.propagate.vdag import Vdag
 from strandline.sql.relations import Relation
+from strandline.store import layout
 from strandline.store.tables import retention
 from strandline.upkeep.leftovers import leftovers
 from strandline.upkeep.maintain import Maintenance, steps_of
@@ -296,6 +301,20 @@ def redate(commit: Path, ahead: timedelta) -> None:
             if kind in action:
                 action[kind][field] = moment
     commit.write_text("\n".join(json.dumps(action) for action in actions))
+
+
+def test_what_is_kept_of_files_is_cleared_when_they_are_gone(warehouse: Warehouse, tmp_path: Path) -> None:
+    now, kept = warehouse.clock.now, Path(layout.kept_path(warehouse.root))
+    data = [tmp_path / "here.parquet", tmp_path / "gone.parquet"]
+    for file in data:
+        pq.write_table(pa.table({"k": [1, 2]}), file)
+        Arranged(kept / ARRANGED).rows(str(file), "k", ["k"], np.array([1]), lambda _: pa.array([1, 2]))
+    found = kept / FOUND / "of a step that was killed"
+    found.mkdir(parents=True)
+    data[1].unlink()
+    left = leftovers(warehouse.catalog, warehouse.root, now + 2 * DAY, 7 * DAY)
+    assert len(left) == 2 and str(found) in {each.path for each in left}
+    assert leftovers(warehouse.catalog, warehouse.root, now, 7 * DAY) == []
 
 
 def test_what_the_catalog_does_not_name_is_cleared_when_it_is_old(warehouse: Warehouse) -> None:

@@ -3,6 +3,10 @@
 A delta is small and known before it is joined. Where one of its columns has to equal a column of a table, rows of the
 table outside the ranges of the delta's values cannot match; said as conditions on constants, that lets a store skip
 files. The result is the same with and without.
+
+Keys that lie scattered lie in ranges that say little. So where values come from is passed on too: a column that has to
+equal one of a delta is *among* its values, and whoever reads the table may seek just these. Then the rows that are
+sought are few as well, and what other tables have to equal of them is among their values.
 """
 
 from __future__ import annotations
@@ -45,12 +49,24 @@ Pairs = tuple[tuple[Value, Value], ...]
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The values of a field of a scan: of a stored delta or bag, or of the rows that are sought in a table."""
+
+    scan: Scan
+    field: str
+
+
+@dataclass(frozen=True)
 class Ranges:
-    """Values of a *type* lie in one of *pairs* of constants, ends included, or are NULL if *nulls*."""
+    """Values of a *type* lie in one of *pairs* of constants, ends included, or are NULL if *nulls*.
+
+    They are *among* those of some origins, if there are any. Without pairs nothing is known of where they lie.
+    """
 
     type: str
     pairs: tuple[tuple[Scalar, Scalar], ...]
     nulls: bool = False
+    among: tuple[Origin, ...] = ()
 
     @property
     def values(self) -> Pairs:
@@ -83,6 +99,11 @@ class Near(Scan):
 
     limits: tuple[tuple[str, Ranges], ...] = ()
 
+    @property
+    def sought(self) -> dict[str, tuple[Origin, ...]]:
+        """The columns whose values are among known ones, and where these come from."""
+        return {column: ranges.among for column, ranges in self.limits if ranges.among}
+
 
 RangesOf = Callable[[Scan, str], Ranges | None]
 """The ranges of a field of a scanned delta or bag, if they are known."""
@@ -92,9 +113,8 @@ def near(plan: Plan, ranges_of: RangesOf) -> Plan:
     """*plan*, reading of tables only what its deltas can meet."""
     found = map_children(plan, lambda child: near(child, ranges_of))
     match found:
-        case Join(inputs):
-            limits = _spread(_of_all(inputs, ranges_of), found)
-            return replace(found, inputs=tuple(_restricted(child, limits) for child in inputs))
+        case Join():
+            return _near_each_other(found, ranges_of)
         case SemiJoin(child, values, keys):
             known = list(_limits(keys, ranges_of, names(keys.columns)))
             pairs = zip(values, known, strict=True)
@@ -110,6 +130,17 @@ def near(plan: Plan, ranges_of: RangesOf) -> Plan:
             return found
 
 
+def _near_each_other(join: Join, ranges_of: RangesOf) -> Join:
+    """A join whose inputs are restricted by each other; what is sought in one may tell what to seek in the next."""
+    for _ in join.inputs:
+        limits = _spread(_of_all(join.inputs, ranges_of), join)
+        restricted = replace(join, inputs=tuple(_restricted(child, limits) for child in join.inputs))
+        if restricted == join:
+            break
+        join = restricted
+    return join
+
+
 def tables_read(plan: Plan) -> Iterable[tuple[Scan, Limits]]:
     """The tables that a plan reads, each as often as it does, with what it asks of each; a plan of :func:`near`."""
     if isinstance(plan, Scan) and isinstance(plan.operand, At | Backing):
@@ -119,12 +150,12 @@ def tables_read(plan: Plan) -> Iterable[tuple[Scan, Limits]]:
 
 
 def _without_nulls(pairs: Iterable[tuple[Scalar, Ranges | None]]) -> Limits:
-    """Limits of values that are matched NULL with NULL."""
+    """Limits of values that are matched NULL with NULL: if one is, no range holds it, but it is among the values."""
     found = ((column_of(value), ranges) for value, ranges in pairs)
     return {
-        column: ranges
+        column: replace(ranges, pairs=()) if ranges.nulls else ranges
         for column, ranges in found
-        if column is not None and ranges is not None and not ranges.nulls
+        if column is not None and ranges is not None and (ranges.among or not ranges.nulls)
     }  # fmt: skip
 
 
@@ -137,7 +168,7 @@ def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
     """The columns of *plan* whose values are known to lie in ranges."""
     match plan:
         case Near():
-            return {column: replace(ranges, nulls=False) for column, ranges in plan.limits}
+            return {**_found_values(plan), **{c: replace(r, nulls=r.nulls and not r.pairs) for c, r in plan.limits}}
         case Scan(operand=At() | Backing()):
             return {}
         case Scan():
@@ -168,6 +199,14 @@ def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
             return {}
 
 
+def _found_values(scan: Near) -> Limits:
+    """The columns of a table in which few rows are sought: their values are those of these rows."""
+    if not scan.sought:
+        return {}
+    pairs = zip(scan.columns, scan.fields, strict=True)
+    return {column.name: Ranges(column.type, (), nulls=True, among=(Origin(scan, f.name),)) for column, f in pairs}
+
+
 def _of_all(inputs: Iterable[Plan], ranges_of: RangesOf) -> dict[str, Ranges]:
     return {name: ranges for child in inputs for name, ranges in limits_of(child, ranges_of).items()}
 
@@ -183,11 +222,21 @@ def _united(plan: UnionAll, parts: Sequence[Limits]) -> Limits:
     for place, column in enumerate(plan.columns):
         each = [known.get(child.columns[place].name) for child, known in zip(plan.inputs, parts, strict=True)]
         ranges = [one for one in each if one is not None]
-        pairs = tuple(dict.fromkeys(pair for one in ranges for pair in one.pairs))
         alike = all(alike_types(one.type, column.type) for one in ranges)
-        if len(ranges) == len(each) and len(pairs) <= MOST_RANGES and alike:
-            found[column.name] = Ranges(column.type, pairs, any(one.nulls for one in ranges))
+        if len(ranges) == len(each) and alike:
+            united = _either(column.type, ranges)
+            if united.pairs or united.among:
+                found[column.name] = united
     return found
+
+
+def _either(kind: str, parts: Sequence[Ranges]) -> Ranges:
+    """Values that lie in the ranges of one of *parts*."""
+    pairs = tuple(dict.fromkeys(pair for one in parts for pair in one.pairs))
+    told = all(one.pairs for one in parts) and len(pairs) <= MOST_RANGES
+    among = tuple(dict.fromkeys(origin for one in parts for origin in one.among))
+    nulls = any(one.nulls for one in parts)
+    return Ranges(kind, pairs if told else (), nulls, among if all(one.among for one in parts) else ())
 
 
 def _spread(known: Limits, join: Join) -> Limits:
@@ -253,10 +302,15 @@ def _restricted(plan: Plan, limits: Limits) -> Plan:
 def _table_within(scan: Scan, limits: Limits) -> Plan:
     types = {column.name: column.type for column in scan.columns}
     known = scan.limits if isinstance(scan, Near) else ()
-    added = [(c, r) for c, r in limits.items() if alike_types(r.type, types[c]) and (c, r) not in known]
+    # What is sought in a table already is not sought by values of rows that were found so.
+    sought = isinstance(scan, Near) and bool(scan.sought)
+    told = {c: replace(r, among=()) if sought else r for c, r in limits.items() if alike_types(r.type, types[c])}
+    lying = {(c, r.pairs) for c, r in known}
+    added = [(c, r) for c, r in told.items() if (r.pairs and (c, r.pairs) not in lying) or r.among]
     plan: Plan = Near(scan.operand, scan.alias, scan.fields, scan.key, (*known, *added)) if added else scan
     for column, ranges in added:
-        plan = Filter(plan, ranges.condition(column))
+        if ranges.pairs:
+            plan = Filter(plan, ranges.condition(column))
     return plan
 
 

@@ -27,6 +27,7 @@ MEANING = {
     "driver": "Spark, driver",
     "jobs": "Spark, jobs",
     "spark": "Spark",
+    "seeking": "seeking rows",
     "commit": "commits",
     "log": "Delta logs",
     "files": "stored deltas",

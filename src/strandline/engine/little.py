@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from strandline.engine import files, places
+from strandline.engine.metrics import Scanned
 from strandline.engine.opened import opened
+from strandline.engine.seeking import Seeking
 from strandline.engine.statistics import Ends
 from strandline.stopwatch import spending
 
@@ -36,9 +41,11 @@ _PINNED = re.compile(
 )
 _STORED = re.compile(r"parquet\.`((?:[^`]|``)+)`")
 _FEED = re.compile(r"table_changes_by_path\('([^'\\]+)', (\d+), (\d+)\)")
-_PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "checkpointProtection"})
 _NOT_IN_ARROW = ("interval", "variant", "void", "geometry", "geography", "time(")
 _NUMBERS = count(1)
+
+ARRANGED, FOUND = "arranged", "found"
+"""Folders of what is kept for seeking, and of rows that were found, as long as a step lasts."""
 
 
 def pinned_tables(sql: str) -> set[tuple[str, int]]:
@@ -49,15 +56,20 @@ def pinned_tables(sql: str) -> set[tuple[str, int]]:
 class PinnedReads:
     """Names, in one session, for pinned versions of tables, stored files and change feeds; as long as a step lasts.
 
-    Change feeds pass through this process: they are named only if *feeds* are small.
+    Change feeds pass through this process: they are named only if *feeds* are small. Where there is a folder for what
+    is *kept*, few rows of large tables are sought here.
     """
 
-    def __init__(self, session: SparkSession, storage_options: Mapping[str, str], *, feeds: bool) -> None:
+    def __init__(
+        self, session: SparkSession, storage_options: Mapping[str, str], *, feeds: bool, kept: Path | None = None
+    ) -> None:
         self._session = session
         self._options = dict(storage_options) or None
         self._feeds = feeds
         self._names: dict[str, str | None] = {}
         self._apart: dict[tuple[str, int, int], Any] = {}
+        self._seeking = None if kept is None else Seeking(kept / ARRANGED, self._options)
+        self._sought = None if kept is None else kept / FOUND / uuid.uuid4().hex
 
     def replaced(self, sql: str) -> str:
         """*sql* with what it reads by those names, where that can be."""
@@ -71,6 +83,8 @@ class PinnedReads:
             if name is not None:
                 self._session.catalog.dropTempView(name)
         self._names = {}
+        if self._sought is not None:
+            shutil.rmtree(self._sought, ignore_errors=True)
 
     def _name(self, found: re.Match[str], read: Callable[..., DataFrame | None]) -> str:
         text = found[0]
@@ -98,10 +112,38 @@ class PinnedReads:
         return None if both is None else self._read(*both[0 if version < other else 1])
 
     def _version(self, path: str, version: str, near: str | None) -> DataFrame | None:
-        found = plain_files(path, int(version), self._options, json.loads(near) if near else {})
-        if found is None or len(found[0]) > MOST_FILES:
+        told = json.loads(near) if near else {}
+        found = plain_files(path, int(version), self._options, told.get("within"))
+        if found is None:
             return None
-        return self._read(*found)
+        if self._seeking is not None and "among" in told and (rows := self._rows(path, int(version), told)) is not None:
+            return rows
+        return self._read(*found) if len(found[0]) <= MOST_FILES else None
+
+    @property
+    def scanned(self) -> tuple[Scanned, ...]:
+        """What was read to seek rows."""
+        return () if self._seeking is None else tuple(self._seeking.read)
+
+    def _rows(self, path: str, version: int, told: Mapping[str, Any]) -> DataFrame | None:
+        """The rows that are sought in a version, handed over in a file; None if that is better left to Spark."""
+        from pyspark.sql.types import StructType
+
+        assert self._seeking is not None and self._sought is not None
+        with spending("seeking"):
+            try:
+                rows = self._seeking.rows(path, version, told)
+            except (DeltaError, OSError, pa.ArrowException):  # what is wrong with the files Spark tells better
+                rows = None
+            if rows is None:
+                return None
+            schema = StructType.fromJson(json.loads(opened(path, version, self._options).table.schema().to_json()))
+            kept = StructType([field for field in schema.fields if field.name in rows.schema.names])
+            if not rows.num_rows:
+                return no_rows(self._session, kept)
+            place = self._sought / str(len(self._names))
+            files.write_rows(rows, str(place))
+        return self._session.read.schema(kept).parquet(str(place))
 
     def _files(self, path: str) -> DataFrame | None:
         """Files that a step stored; Spark would run a job to find out their columns.
@@ -117,10 +159,10 @@ class PinnedReads:
 
     def _feed(self, path: str, first: str, last: str) -> DataFrame | None:
         try:
-            table = opened(path, None, self._options).table
-            if not _plain(table):
+            known = opened(path, None, self._options)
+            if not known.plain:
                 return None
-            rows = pa.table(table.load_cdf(starting_version=int(first), ending_version=int(last)).read_all())
+            rows = pa.table(known.table.load_cdf(starting_version=int(first), ending_version=int(last)).read_all())
         except (DeltaError, OSError):
             return None
         return self._session.createDataFrame(usual(rows)) if rows.num_rows else None
@@ -172,7 +214,7 @@ def plain_files(
             known = opened(path, version, options)
         except (DeltaError, OSError):
             return None
-        if not _plain(known.table):
+        if not known.plain:
             return None
         found = known.files.paths_within(limits or {})
     if any("://" in file or file.startswith("/") for file in found):
@@ -204,13 +246,6 @@ def usual_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _plain(table: DeltaTable) -> bool:
-    """Whether the files of a table, read as Parquet, are its rows."""
-    metadata, protocol = table.metadata(), table.protocol()
-    mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
-    return not metadata.partition_columns and not mapped and _PLAIN_FEATURES.issuperset(protocol.reader_features or ())
-
-
 def read_version(
     path: str,
     version: int,
@@ -223,8 +258,8 @@ def read_version(
     None if there is more to them than its files hold.
     """
     try:
-        table = opened(path, version, options).table
-        return usual(table.to_pyarrow_table(columns=list(columns), filters=within)) if _plain(table) else None
+        known = opened(path, version, options)
+        return usual(known.table.to_pyarrow_table(columns=list(columns), filters=within)) if known.plain else None
     except (DeltaError, OSError):
         return None
 
@@ -283,8 +318,8 @@ def write_table(
 def writable(path: str, options: Mapping[str, str]) -> bool:
     """Whether the Delta table at *path* is one that can be written from here."""
     try:
-        table = opened(path, None, options).table
+        known = opened(path, None, options)
     except (DeltaError, OSError):
         return True
-    features = table.protocol().writer_features or ()
-    return _plain(table) and not {"deletionVectors", "clustering", "rowTracking", "identityColumns"} & set(features)
+    features = known.table.protocol().writer_features or ()
+    return known.plain and not {"deletionVectors", "clustering", "rowTracking", "identityColumns"} & set(features)

@@ -54,7 +54,7 @@ class Scanned(NamedTuple):
 class Metrics:
     """Numbers of a step, None where the engine does not tell.
 
-    What is read and written without Spark, as little data is, is not among them.
+    What is read and written without Spark, as little data is, is not among them; but scans are, of whoever made them.
     """
 
     first: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
@@ -17,6 +18,8 @@ from deltalake import DeltaTable
 
 from strandline.engine.places import on_disk
 from strandline.engine.statistics import Files
+
+_PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "checkpointProtection"})
 
 KEPT = 256
 """So many tables are kept, those that were asked for last."""
@@ -31,6 +34,14 @@ class Opened:
     def __init__(self, table: DeltaTable) -> None:
         self.table = table
         self._files: Files | None = None
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether the files of the table, read as Parquet, are its rows."""
+        metadata, protocol = self.table.metadata(), self.table.protocol()
+        mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
+        known = _PLAIN_FEATURES.issuperset(protocol.reader_features or ())
+        return not metadata.partition_columns and not mapped and known
 
     @property
     def files(self) -> Files:

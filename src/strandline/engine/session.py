@@ -28,6 +28,7 @@ from strandline.engine.little import (
     write_table,
 )
 from strandline.engine.metrics import Metrics, mark, read_metrics, unmark
+from strandline.engine.places import on_disk
 from strandline.engine.settings import OLD_VERSIONS, under_spark_submit
 from strandline.engine.start import beside, connected, first_sentence, started
 from strandline.engine.types import columns_of
@@ -81,7 +82,9 @@ class Engine:
         remote: str | None = None,
         settings: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        kept: str | None = None,
     ) -> None:
+        """*kept* is a folder for what makes few rows of large tables quick to find."""
         self._given = spark
         self._remote = remote
         self._settings = dict(settings or {})
@@ -93,6 +96,7 @@ class Engine:
         self._spare: list[SparkSession] = []
         self._lent: list[SparkSession] = []
         self._marks: set[str] = set()
+        self._kept = None if kept is None else on_disk(kept)
         self.storage_options = dict(storage_options or {})
 
     @property
@@ -119,6 +123,19 @@ class Engine:
     def capabilities(self) -> Capabilities:
         """What the engine behind the session can do."""
         return probe(self.spark)
+
+    @cached_property
+    def seeks(self) -> bool:
+        """Whether few rows of large tables are sought here: where Spark has the processors of this machine, no others.
+
+        Where a Connect server has its own nobody tells.
+        """
+        if self._kept is None or self._remote:
+            return False
+        if self._given is None:
+            return not under_spark_submit() and self._settings.get("spark.master", "local").startswith("local")
+        classic = not type(self._given).__module__.startswith("pyspark.sql.connect")
+        return classic and str(self._given.conf.get("spark.master", "")).startswith("local")
 
     @property
     def worker(self) -> SparkSession:
@@ -319,7 +336,9 @@ class Engine:
         counted = mark(worker)
         self._marks |= {counted} if counted is not None else set()
         before = self._thread.reads, self._thread.small, self._thread.read
-        self._thread.reads = opened = PinnedReads(worker, self.storage_options, feeds=small)
+        self._thread.reads = opened = PinnedReads(
+            worker, self.storage_options, feeds=small, kept=self._kept if self.seeks else None
+        )
         self._thread.read = read = set[tuple[str, int]]()
         self._thread.small, self._thread.commits = small, False
         try:
@@ -330,6 +349,7 @@ class Engine:
             with spending("metrics"):
                 metrics.tables = tuple(sorted(read))
                 read_metrics(worker, counted, metrics)
+                metrics.scans = (*metrics.scans, *opened.scanned)
         finally:
             opened.close()
             self._thread.reads, self._thread.small, self._thread.read = before

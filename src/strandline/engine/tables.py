@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from strandline.algebra.schema import Schema, names
@@ -20,15 +20,48 @@ def table(path: str, version: int) -> str:
     return f"delta.{quoted(path)} VERSION AS OF {version}"
 
 
-def near(sql: str, limits: Mapping[str, Sequence[tuple[Any, Any]]]) -> str:
-    """*sql*, which reads one pinned version, for a reader who needs only rows whose columns lie within *limits*.
+Told = Mapping[str, Any]
+"""What is told of the rows of a table that matter, as JSON.
 
-    To Spark that is a comment: conditions that say the same stand beside. Within a small step the engine, which hands
-    files to Spark then, reads fewer of them.
+``within`` has the ranges of columns, ``among`` for columns where their values come from (:func:`stored_values`,
+:func:`found_values`), and ``columns`` then the columns that are read.
+"""
+
+
+def near(sql: str, told: Told) -> str:
+    """*sql*, which reads one pinned version, for a reader who needs only rows that are as is *told*.
+
+    To Spark that is a comment: conditions that say the same stand beside. Within a step the engine, which hands files
+    to Spark then, reads fewer of them, or seeks the rows itself.
     """
     # A comment may hold others: neither must one begin in a value, nor end.
-    told = json.dumps(limits).replace("*", "\\u002a")
-    return _VERSION.sub(lambda found: f"{found[0]} /* near {told} */", sql) if limits else sql
+    text = json.dumps(told).replace("*", "\\u002a")
+    return _VERSION.sub(lambda found: f"{found[0]} /* near {text} */", sql) if any(told.values()) else sql
+
+
+def stored_values(path: str, column: str) -> Told:
+    """The values of a column of stored files."""
+    return {"files": path, "column": column}
+
+
+def found_values(sql: str, told: Told, column: str) -> Told | None:
+    """The values of a column of the rows that are sought in what *sql* reads; None if that is not one table."""
+    found = _pinned(sql)
+    return None if found is None else {"table": found[0], "version": found[1], "column": column, **told}
+
+
+def pinned_version(sql: str) -> int | None:
+    """The version of the one table that *sql* reads."""
+    found = _pinned(sql)
+    return None if found is None else found[1]
+
+
+def _pinned(sql: str) -> tuple[str, int] | None:
+    found = _VERSION.findall(sql)
+    if len(found) != 1:
+        return None
+    path, _, version = found[0].removeprefix("delta.`").rpartition("` VERSION AS OF ")
+    return path.replace("``", "`"), int(version)
 
 
 def select(path: str, version: int, columns: Schema) -> str:

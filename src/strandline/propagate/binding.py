@@ -6,9 +6,10 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from strandline.algebra.few import Rows, from_the_delta
-from strandline.algebra.near import Near, Pairs, Ranges, near
+from strandline.algebra.near import Near, Origin, Ranges, near
 from strandline.algebra.plan import At, Backing, Bag, Change, Net, Plan, Scan
 from strandline.algebra.schema import Column, Schema, names
 from strandline.catalog import Json
@@ -52,7 +53,8 @@ class Binding:
 
         def ranges(scan: Scan, field: str) -> Ranges | None:
             where = self._stored(scan, field, pins)
-            return None if where is None or not where[0] else known(*where)
+            found = None if where is None or not where[0] else known(*where)
+            return None if found is None else replace(found, among=(Origin(scan, field),))
 
         narrowed = from_the_delta(near(plan, ranges), lambda scan: self._rows(scan, pins))
         return render(narrowed, lambda scan: self.scan(scan, pins), signed=signed)
@@ -103,23 +105,64 @@ class Binding:
     def scan(self, scan: Scan, pins: Pins) -> str:
         """The SELECT that yields the fields of *scan*, with ``__sign`` for a change."""
         match scan.operand:
-            case At(relation, state):
-                pinned = pins.pre if state == "pre" else pins.post
-                return tables.near(self.at(relation, pinned[relation], scan.fields), self._limits(scan))
+            case At() | Backing():
+                return tables.near(self._selected(scan, pins), self._told(scan, pins))
             case Change(relation):
                 return self._change(relation, pins.deltas[relation], scan.fields)
-            case Backing():
-                assert pins.baseline is not None
-                return tables.near(tables.select(pins.node.path, pins.baseline, scan.fields), self._limits(scan))
             case Bag(name):
                 return f"SELECT {quoted_list(names(scan.fields))} FROM parquet.{quoted(pins.bags[name])}"
 
-    def _limits(self, scan: Scan) -> dict[str, Pairs]:
-        """Within what the stored columns of a table lie that is asked for."""
+    def _selected(self, scan: Scan, pins: Pins) -> str:
+        """The SELECT that yields the fields of a table."""
+        if isinstance(scan.operand, At):
+            pinned = pins.pre if scan.operand.state == "pre" else pins.post
+            return self.at(scan.operand.relation, pinned[scan.operand.relation], scan.fields)
+        assert pins.baseline is not None
+        return tables.select(pins.node.path, pins.baseline, scan.fields)
+
+    def _told(self, scan: Scan, pins: Pins) -> tables.Told:
+        """What is known of the rows of a table that matter, by the columns as they are stored."""
         if not isinstance(scan, Near):
             return {}
-        node = self._vdag.nodes.get(scan.operand.relation) if isinstance(scan.operand, At) else None
-        return stored_limits(scan, dict(scan.limits), node)
+        node = self._table_of(scan)
+        told: dict[str, Any] = {"within": stored_limits(scan, dict(scan.limits), node)}
+        fields = {column.name: field.name for column, field in zip(scan.columns, scan.fields, strict=True)}
+        among = {}
+        for column, origins in scan.sought.items():
+            stored = self._stored_column(scan, fields[column])
+            values = [self._values(origin, pins) for origin in origins]
+            if stored is not None and all(values):
+                among[stored] = values
+        if among:
+            columns = scan.fields if node is None else node.stored
+            told |= {"among": among, "columns": list(names(columns)), "other": self._other_version(scan, pins)}
+        return told
+
+    def _other_version(self, scan: Scan, pins: Pins) -> int | None:
+        """The version of a table on the other side of the change; files that are in both stay as they are."""
+        if not isinstance(scan.operand, At) or not {scan.operand.relation} <= pins.pre.keys() & pins.post.keys():
+            return None
+        other = replace(scan, operand=replace(scan.operand, state="post" if scan.operand.state == "pre" else "pre"))
+        return tables.pinned_version(self._selected(other, pins))
+
+    def _values(self, origin: Origin, pins: Pins) -> tables.Told | None:
+        """Where the values of an origin are to be found."""
+        scan, field = origin.scan, origin.field
+        if isinstance(scan.operand, Change | Bag):
+            where = self._stored(scan, field, pins)
+            return None if where is None else tables.stored_values(where[0], where[1].name)
+        column = self._stored_column(scan, field)
+        return (
+            None if column is None else tables.found_values(self._selected(scan, pins), self._told(scan, pins), column)
+        )
+
+    def _table_of(self, scan: Scan) -> Node | None:
+        """The node whose table is scanned as others see it; a source's table, or its own, is read as it is stored."""
+        return self._vdag.nodes.get(scan.operand.relation) if isinstance(scan.operand, At) else None
+
+    def _stored_column(self, scan: Scan, field: str) -> str | None:
+        node = self._table_of(scan)
+        return field if node is None else node.stored_column(field)
 
     def at(self, relation: str, pinned: Json, columns: Schema | None) -> str:
         """The rows of a leaf or node at a position or version: *columns*, or all."""

@@ -6,13 +6,14 @@ All of it comes from positions, logs and statistics: no Spark job runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from strandline.algebra.near import Ranges
 from strandline.algebra.schema import Column, Schema, names
 from strandline.cost.charges import Extent
 from strandline.engine.delta_log import DeltaLog, NoSuchTable
-from strandline.engine.statistics import Ends, Files, TableSize
+from strandline.engine.seeking import LEAST_ROWS
+from strandline.engine.statistics import LEAST_SHARE, Ends, Files, TableSize
 from strandline.errors import SourceError
 from strandline.propagate.look_ahead import Taken
 from strandline.propagate.plan import key_of
@@ -50,9 +51,15 @@ class Inputs:
         storage_options: Mapping[str, str],
         order: Collection[str],
         shown: Mapping[str, Position],
+        *,
+        seeks: bool = False,
     ) -> None:
-        """Nodes of *order* are to be planned; *shown* says where base views have leaves that others read too."""
+        """Nodes of *order* are to be planned; *shown* says where base views have leaves that others read too.
+
+        The engine *seeks* few rows of large tables, or reads all files that may hold them.
+        """
         self.taken = Taken()
+        self.seeks = seeks
         self._vdag = vdag
         self._sources = sources
         self._options = storage_options
@@ -156,9 +163,26 @@ class Inputs:
 
     def extent(self, name: str, columns: int, limits: Mapping[str, Collection[Ends]] | None = None) -> Extent:
         """What reading so many *columns* of a leaf or node takes, if only files are read that may lie in *limits*."""
-        leaf, node = self.leaves.get(name), self._vdag.nodes.get(name)
-        files = leaf.files if leaf is not None else self._files(node) if node is not None else None
+        files = self._files_of(name)
         size = files.within(limits) if limits and files is not None else self.size(name)
+        return self._columns_of(name, columns, size)
+
+    def sought(self, name: str, columns: int, limits: Mapping[str, Collection[Ends]]) -> Extent:
+        """What seeking few rows in the same takes: about as much as reading a small part of them."""
+        files = self._files_of(name)
+        size = files.size_within(limits) if files is not None else self.size(name)
+        if files is None or (size.rows or 0) <= LEAST_ROWS:
+            return self.extent(name, columns, limits)
+        part = replace(size, rows=int((size.rows or 0) * LEAST_SHARE), bytes=int(size.bytes * LEAST_SHARE))
+        return self._columns_of(name, columns, part)
+
+    def _files_of(self, name: str) -> Files | None:
+        leaf, node = self.leaves.get(name), self._vdag.nodes.get(name)
+        return leaf.files if leaf is not None else self._files(node) if node is not None else None
+
+    def _columns_of(self, name: str, columns: int, size: TableSize) -> Extent:
+        """So many *columns* of a part of a table."""
+        leaf, node = self.leaves.get(name), self._vdag.nodes.get(name)
         width = len(leaf.columns if leaf is not None else node.stored if node is not None else ())
         return Extent(size.rows or 0, int(size.bytes * min(columns / max(width, 1), 1.0)), size.files)
 

@@ -234,7 +234,7 @@ class Planner:
     def _inputs_of(self, order: Collection[str]) -> Inputs:
         """The tables that nodes of *order* read; all that read one must show the same of it."""
         shown = {leaf: position for state in self._bases.values() for leaf, position in state.positions.items()}
-        return Inputs(self._vdag, self._sources, self._engine.storage_options, order, shown)
+        return Inputs(self._vdag, self._sources, self._engine.storage_options, order, shown, seeks=self._engine.seeks)
 
     def _copy(self, node: Node) -> NodePlan:
         """How the copy of a source table is brought to where its source was captured."""

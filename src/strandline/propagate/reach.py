@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from strandline.algebra.near import Limits, Pairs, Ranges, limits_of, near, tables_read
+from strandline.algebra.near import Limits, Near, Origin, Pairs, Ranges, limits_of, near, tables_read
 from strandline.algebra.plan import At, Change, Plan, Scan
-from strandline.algebra.schema import Schema
+from strandline.algebra.schema import Column, Schema
 from strandline.catalog import Json
 from strandline.cost.charges import Extent
+from strandline.engine.seeking import MOST_KEYS
 from strandline.propagate.inputs import Inputs
 from strandline.propagate.vdag import Vdag
+from strandline.store.matching import BOUNDED
 from strandline.store.node import stored_limits
 
 
@@ -66,19 +68,33 @@ class Reach:
     def _by_key(self, name: str, delta: Plan) -> dict[str, Pairs]:
         """In which ranges the key of changed rows of a node lies."""
         bounds = {column: ranges.values for column, ranges in self.limits(delta).items() if not ranges.nulls}
-        return {column: pairs for column, pairs in bounds.items() if column in self.vdag.nodes[name].key}
+        return {column: pairs for column, pairs in bounds.items() if pairs and column in self.vdag.nodes[name].key}
 
     def _extent(self, relation: str, scan: Scan, limits: Limits) -> Extent:
         bounds = stored_limits(scan, limits, self.vdag.nodes.get(relation))
+        if isinstance(scan, Near) and scan.sought:
+            return self.inputs.sought(relation, len(scan.fields), bounds)
         return self.inputs.extent(relation, len(scan.fields), bounds)
 
     def _ranges(self, scan: Scan, name: str) -> Ranges | None:
+        """What is known of a column of a delta: where its values lie, and that they can be sought, if they are few."""
         if not isinstance(scan.operand, Change):
             return None
-        relation = scan.operand.relation
         column = next(field for field in scan.fields if field.name == name)
+        known = self._lying(scan.operand.relation, column)
+        if not self.inputs.seeks or column.type not in BOUNDED or self._many(scan.operand.relation):
+            return known
+        return replace(known or Ranges(column.type, (), nulls=True), among=(Origin(scan, name),))
+
+    def _many(self, relation: str) -> bool:
+        leaf = relation in self.inputs.leaves
+        return leaf and self.inputs.changed_rows(relation, self.seen[relation]) > MOST_KEYS
+
+    def _lying(self, relation: str, column: Column) -> Ranges | None:
+        name = column.name
         if relation in self.inputs.leaves:
             return self.inputs.ranges(relation, self.seen[relation], column)
         node = self.vdag.nodes.get(relation)
         stored = name if node is None else node.stored_column(name)
-        return None if stored is None else self.deltas.get(relation, {}).get(stored)
+        found = None if stored is None else self.deltas.get(relation, {}).get(stored)
+        return None if found is None or not found.pairs else replace(found, among=())

@@ -69,6 +69,11 @@ def note_user(root: str, warehouse_id: str, options: places.Options = None) -> t
     return tuple(users)
 
 
+def kept_path(root: str) -> str:
+    """Where the engine keeps what makes rows quick to find, and can do without."""
+    return f"{root.rstrip('/')}/kept"
+
+
 def scratch_path(root: str, purpose: str) -> str:
     """A place for rows that are needed for a while; never one that was used before."""
     return f"{_deltas(root)}/{purpose}-{uuid.uuid4().hex}"

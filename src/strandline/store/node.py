@@ -188,7 +188,7 @@ def stored_limits(scan: Scan, limits: Limits, node: Node | None) -> dict[str, Pa
     found = {}
     for column, ranges in limits.items():
         stored = fields[column] if node is None else node.stored_column(fields[column])
-        if stored is not None:
+        if stored is not None and ranges.pairs:
             found[stored] = ranges.values
     return found
 

@@ -1,8 +1,8 @@
 """Leftovers: folders below the root that no row of the catalog names.
 
 Tables of views that were dropped and forgotten, tables and deltas that a crash left half made, logs of sources that are
-gone, histories of purged states. Whoever removes them holds the lock, and no refresh is unfinished; still they must
-have been left alone for a while, because somebody may be reading them.
+gone, histories of purged states, and what was kept of data files that are gone. Whoever removes them holds the lock,
+and no refresh is unfinished; still they must have been left alone for a while, because somebody may be reading them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 
 from strandline.catalog import Catalog
 from strandline.engine import places
+from strandline.engine.arranged import Arranged
+from strandline.engine.little import ARRANGED
 from strandline.errors import StoreError
 from strandline.ingest.uncopied import HISTORY
 from strandline.store import layout
@@ -68,7 +70,7 @@ def _last_change(folder: str, files: list[places.File]) -> float:
     return max((file.modified for file in files), default=itself)
 
 
-_PLACES = {"views": 1, "blocks": 1, "copies": 1, "logs": 1, "histories": 2, "deltas": 1}
+_PLACES = {"views": 1, "blocks": 1, "copies": 1, "logs": 1, "histories": 2, "deltas": 1, "kept": 2}
 """How deep below the root the folders are that hold one thing each."""
 
 
@@ -87,7 +89,13 @@ def _named(catalog: Catalog, root: str) -> set[str]:
     for source in catalog.sources.all():
         record = catalog.captures.get(source.name)
         named |= {_end(logged.path, 2) for logged in record.tables.values()} if record is not None else set()
-    return named
+    return named | _of_files(layout.kept_path(root))
+
+
+def _of_files(kept: str) -> set[str]:
+    """The folders of what is kept of data files that are there."""
+    here = places.on_disk(kept)
+    return set() if here is None else {f"{here.name}/{ARRANGED}/{name}" for name in Arranged(here / ARRANGED).needed()}
 
 
 def _end(path: str, parts: int) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from strandline.engine.session import Engine
+from tests.campaign import sought
 from tests.campaign.tpch.following import follow, queries, recomputed, strategy_of
 
 
@@ -40,9 +42,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--one-in", type=int, help="change one row in so many of the large tables with each statement, and no other"
     )
+    parser.add_argument("--sought", action="store_true", help="seek rows in tables of any size, by any number of keys")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     asked = _arguments()
-    main(asked.scale, asked.cycles, asked.queries, asked.policy.upper(), asked.one_in)
+    with ExitStack() as stack:
+        tables = stack.enter_context(sought.everywhere()) if asked.sought else []
+        main(asked.scale, asked.cycles, asked.queries, asked.policy.upper(), asked.one_in)
+        print(f"rows were sought {len(tables)} times")
