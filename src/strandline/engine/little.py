@@ -26,6 +26,7 @@ from strandline.engine.metrics import Scanned
 from strandline.engine.opened import opened
 from strandline.engine.seeking import Seeking
 from strandline.engine.statistics import Ends
+from strandline.engine.tables import FEED
 from strandline.stopwatch import spending
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _PINNED = re.compile(
     r"delta\.`((?:[^`]|``)+)` VERSION AS OF (\d+)(?! /\* without)\b(?: /\* near (\{(?:[^*]|\*(?!/))*\}) \*/)?"
 )
 _STORED = re.compile(r"parquet\.`((?:[^`]|``)+)`")
-_FEED = re.compile(r"table_changes_by_path\('([^'\\]+)', (\d+), (\d+)\)")
 _NOT_IN_ARROW = ("interval", "variant", "void", "geometry", "geography", "time(")
 _NUMBERS = count(1)
 
@@ -99,7 +99,7 @@ class PinnedReads:
 
     def _forms(self) -> list[tuple[re.Pattern[str], Callable[..., DataFrame | None]]]:
         """What is recognised in a text, and how it is read."""
-        feeds = [(_FEED, self._feed)] if self._feeds else []
+        feeds = [(FEED, self._feed)] if self._feeds else []
         return [(_APART, self._version_apart), (_PINNED, self._version), (_STORED, self._files), *feeds]
 
     def _version_apart(self, path: str, one: str, another: str) -> DataFrame | None:
@@ -158,14 +158,8 @@ class PinnedReads:
         return self._session.read.schema(from_arrow_schema(found)).parquet(*stored)
 
     def _feed(self, path: str, first: str, last: str) -> DataFrame | None:
-        try:
-            known = opened(path, None, self._options)
-            if not known.plain:
-                return None
-            rows = pa.table(known.table.load_cdf(starting_version=int(first), ending_version=int(last)).read_all())
-        except (DeltaError, OSError):
-            return None
-        return self._session.createDataFrame(usual(rows)) if rows.num_rows else None
+        rows = read_feed(path, int(first), int(last), self._options)
+        return self._session.createDataFrame(rows) if rows is not None and rows.num_rows else None
 
     def _read(self, files: list[str], schema_json: str) -> DataFrame:
         from pyspark.sql.types import StructType
@@ -260,6 +254,17 @@ def read_version(
     try:
         known = opened(path, version, options)
         return usual(known.table.to_pyarrow_table(columns=list(columns), filters=within)) if known.plain else None
+    except (DeltaError, OSError):
+        return None
+
+
+def read_feed(path: str, first: int, last: int, options: Mapping[str, str] | None = None) -> pa.Table | None:
+    """The changed rows of a table from one version to another; None if there is more to them than its files hold."""
+    try:
+        known = opened(path, None, options)
+        if not known.plain:
+            return None
+        return usual(pa.table(known.table.load_cdf(starting_version=first, ending_version=last).read_all()))
     except (DeltaError, OSError):
         return None
 

@@ -12,6 +12,11 @@ from strandline.sql.names import literal, quoted, quoted_list
 from strandline.sql.relations import empty_select
 from strandline.sql.render import SIGN
 
+COMING = ("insert", "update_postimage")
+"""Kinds of changes in a change feed whose rows come; those of all others go."""
+
+FEED = re.compile(r"table_changes_by_path\('([^'\\]+)', (\d+), (\d+)\)")
+
 _VERSION = re.compile(r"\bdelta\.`(?:[^`]|``)+` VERSION AS OF \d+\b")
 
 
@@ -71,11 +76,20 @@ def select(path: str, version: int, columns: Schema) -> str:
 
 def change_feed(path: str, after: int, upto: int, columns: Schema) -> str:
     """The changed rows in (after, upto], from the table's change feed."""
-    sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+    kinds = ", ".join(map(literal, COMING))
     return (
-        f"SELECT {quoted_list(names(columns))}, {sign} AS {SIGN}, _commit_version AS _position "
-        f"FROM table_changes_by_path({literal(path)}, {after + 1}, {upto})"
+        f"SELECT {quoted_list(names(columns))}, CASE WHEN _change_type IN ({kinds}) THEN 1 ELSE -1 END AS {SIGN}, "
+        f"_commit_version AS _position FROM table_changes_by_path({literal(path)}, {after + 1}, {upto})"
     )
+
+
+def change_feed_of(sql: str, columns: Schema) -> tuple[str, int, int] | None:
+    """The table whose change feed *sql* is, with the first and the last version; None if it is anything else."""
+    found = FEED.search(sql)
+    if found is None:
+        return None
+    path, first, last = found[1], int(found[2]), int(found[3])
+    return (path, first, last) if change_feed(path, first - 1, last, columns) == sql else None
 
 
 def difference(path: str, after: int, upto: int, columns: Schema) -> str:

@@ -6,21 +6,45 @@ transactions it covers goes into the unit-of-work log, and then the source may f
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from strandline.algebra.plan import Change, Net, Scan
-from strandline.algebra.schema import Schema, comparable
+from strandline.algebra.schema import Schema, comparable, names
 from strandline.catalog import Catalog, Lease, Transaction
+from strandline.engine import tables
+from strandline.engine.little import read_feed
 from strandline.engine.session import Engine
 from strandline.sources.protocol import Position, Source
-from strandline.sql.render import render
+from strandline.sql.render import SIGN, render
+from strandline.stopwatch import spending
 from strandline.store.deltas import Delta, write_delta
+from strandline.store.netting import write_net
+from strandline.store.small_tables import comparable as comparable_here
 
 
 def ingest(engine: Engine, leaf: str, changes: str, columns: Schema, path: str) -> Delta:
     """Write the net of the signed rows of *changes*, which has *columns*, as a stored delta of a leaf at *path*."""
+    with spending("files"):
+        if (rows := _fed(engine, changes, columns)) is not None:
+            return write_net(rows, path, engine.storage_options)
     if not all(comparable(column) for column in columns):
         return write_delta(engine, changes, columns, path)
     scan = Scan(Change(leaf), "", columns)
     return write_delta(engine, render(Net(scan), lambda _: changes, signed=True), columns, path)
+
+
+def _fed(engine: Engine, changes: str, columns: Schema) -> pa.Table | None:
+    """The signed rows of a small change feed, read without Spark; None if *changes* are left to it."""
+    feed = tables.change_feed_of(changes, columns) if engine.small else None
+    rows = None if feed is None else read_feed(*feed, engine.storage_options)
+    if rows is None or not set(rows.schema.names).issuperset(names(columns)):
+        return None
+    shown = rows.select(names(columns))
+    if not comparable_here(shown.schema):
+        return None
+    coming = pc.is_in(rows.column("_change_type"), value_set=pa.array(tables.COMING))
+    return shown.append_column(SIGN, pc.if_else(coming, pa.scalar(1, pa.int32()), pa.scalar(-1, pa.int32())))
 
 
 def log_transactions(

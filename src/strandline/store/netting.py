@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strandline.engine import files
+from strandline.engine import files, places
 from strandline.sql.render import SIGN
 from strandline.store.deltas import Delta
 
@@ -36,11 +36,14 @@ def in_columns(delta: Delta, columns: Sequence[str], path: str, options: Mapping
     left = _netted(files.read_rows(delta.path, options, [*columns, SIGN]), columns)
     if left.num_rows > WORTH_WRITING * delta.rows:
         return delta
-    if not left.num_rows:
-        return Delta("", 0, 0)
-    files.write_rows(left, path, options)
-    inserted = pc.sum(pc.greater(left.column(SIGN), 0)).as_py()
-    return Delta(path, inserted, left.num_rows - inserted)
+    return _stored(left, path, options) if left.num_rows else Delta("", 0, 0)
+
+
+def write_net(rows: pa.Table, path: str, options: Mapping[str, str] | None = None) -> Delta:
+    """Store what is left of unit rows, whose last column is the sign, at *path*."""
+    places.remove(path, options)
+    left = _netted(rows, rows.schema.names[:-1])
+    return _stored(left, path, options) if left.num_rows else Delta(path, 0, 0)
 
 
 def anything_left(delta: Delta, columns: Sequence[str], options: Mapping[str, str] | None = None) -> bool:
@@ -73,6 +76,12 @@ def _plainly_left(rows: pa.Table, columns: Sequence[str]) -> bool:
     if come.num_rows != gone.num_rows:
         return True
     return any(pc.min_max(come.column(name)) != pc.min_max(gone.column(name)) for name in columns)
+
+
+def _stored(rows: pa.Table, path: str, options: Mapping[str, str] | None) -> Delta:
+    files.write_rows(rows, path, options)
+    inserted = pc.sum(pc.greater(rows.column(SIGN), 0)).as_py()
+    return Delta(path, inserted, rows.num_rows - inserted)
 
 
 def _netted(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
