@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strandline.engine import arranged as arranged_module
 from strandline.engine.arranged import Arranged, ReadColumn, as_numbers, can_be_key, rows_with
 
 ROWS = pa.table(
@@ -90,7 +91,10 @@ def test_what_was_left_half_written_is_made_again(arranged: Arranged, file: str,
     found(arranged, file, "k", [5], ["n", "word"])
     for kept in (tmp_path / "kept").rglob("*"):
         if kept.is_file() and kept.name != "of":
-            kept.write_bytes(kept.read_bytes()[:left])
+            part = kept.read_bytes()[:left]
+            kept.unlink()  # what is mapped into memory stays
+            kept.write_bytes(part)
+    arranged_module._opened.cache_clear()
     assert found(arranged, file, "k", [5], ["n", "word"]) == expected("k", [5], ["n", "word"])
 
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ ReadColumn = Callable[[str], pa.Array]
 
 LEAST_FREE = 0.1
 """So much of the disk is left free for others."""
+
+MOST_OPEN = 20_000
+"""So many columns stay mapped into memory; a process may have some 65,000 mappings."""
 
 _DIGITS = 18
 """Decimals of no more digits fit into 64 bits."""
@@ -143,10 +147,16 @@ def _compact(values: pa.Array) -> pa.Array:
 def _mapped(file: Path) -> pa.Array | None:
     """A stored column; None if it is not there, or not whole."""
     try:
-        with pa.memory_map(str(file)) as stream:
-            return pa.ipc.open_file(stream).get_batch(0).column(0)
+        return _opened(str(file))
     except (OSError, pa.ArrowInvalid):
         return None
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _opened(file: str) -> pa.Array:
+    """A stored column, which never changes, mapped into memory: opening one takes longer than finding rows in it."""
+    with pa.memory_map(file) as stream:
+        return pa.ipc.open_file(stream).get_batch(0).column(0)
 
 
 def _write(values: pa.Array, file: Path) -> None:

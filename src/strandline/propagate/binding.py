@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from strandline.algebra.few import Rows, from_the_delta
@@ -46,18 +45,24 @@ class Binding:
         self._sources = sources
         self._options = storage_options
         self._sizes: dict[tuple[str, str], int | None] = {}
+        self._ranges: dict[tuple[str, Column], Ranges | None] = {}
 
     def sql(self, plan: Plan, pins: Pins, *, signed: bool = False) -> str:
         """*plan* as one SELECT that begins at its deltas, and reads of tables what lies near them."""
-        known = cache(lambda path, column: stored_ranges(path, column, self._options))
 
         def ranges(scan: Scan, field: str) -> Ranges | None:
             where = self._stored(scan, field, pins)
-            found = None if where is None or not where[0] else known(*where)
+            found = None if where is None or not where[0] else self._known_ranges(*where)
             return None if found is None else replace(found, among=(Origin(scan, field),))
 
         narrowed = from_the_delta(near(plan, ranges), lambda scan: self._rows(scan, pins))
         return render(narrowed, lambda scan: self.scan(scan, pins), signed=signed)
+
+    def _known_ranges(self, path: str, column: Column) -> Ranges | None:
+        """The ranges of a column of stored rows; what is stored in a refresh stays as it is."""
+        if (path, column) not in self._ranges:
+            self._ranges[path, column] = stored_ranges(path, column, self._options)
+        return self._ranges[path, column]
 
     def _rows(self, scan: Scan, pins: Pins) -> Rows | None:
         """How many rows a delta or table has, and the relation it belongs to."""
