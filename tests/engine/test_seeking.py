@@ -201,7 +201,7 @@ def test_a_part_of_the_disk_is_left_free(tmp_path: Path, monkeypatch: pytest.Mon
 KEYS = st.one_of(st.none(), st.integers(0, 6))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.tuples(KEYS, KEYS), min_size=1, max_size=6), min_size=1, max_size=3),
     st.lists(st.tuples(KEYS, KEYS), min_size=1, max_size=3),
