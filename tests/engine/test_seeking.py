@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from strandline.engine import seeking
 from strandline.engine.seeking import Seeking
+from strandline.engine.session import Engine
 
 LINES: dict[str, list[Any]] = {"o": [1, 1, 2, 3, 3, 3, 4, 5], "p": [7, 9, 7, 8, None, 9, 7, 1], "n": list(range(8))}
 MANY = 100
@@ -225,3 +226,23 @@ def test_what_is_found_is_what_matches(
     rows = [row for part in parts for row in part]
     wanted = [n for n, (a, b) in enumerate(rows) if a in {a for a, _ in keys} and b in {b for _, b in keys}]
     assert sought(folder, str(folder / "t"), asked) == wanted
+
+
+@pytest.mark.parametrize(
+    ("kept", "remote", "master", "seeks"),
+    [
+        ("/warehouse/kept", None, None, True),
+        ("/warehouse/kept", None, "local[4]", True),
+        ("/warehouse/kept", None, "spark://host:7077", False),
+        ("/warehouse/kept", "sc://host", None, False),
+        ("s3://bucket/kept", None, None, False),
+        (None, None, None, False),
+    ],
+    ids=["here", "four cores", "a cluster", "a Connect server", "an object store", "no folder"],
+)
+def test_rows_are_sought_where_spark_works_on_this_machine_alone(
+    kept: str | None, remote: str | None, master: str | None, seeks: bool
+) -> None:
+    engine = Engine(remote=remote, settings={"spark.master": master} if master else {}, kept=kept)
+    assert engine.seeks is seeks
+    assert not engine.started
