@@ -139,10 +139,10 @@ class Story:
         else:
             columns = ("view", "strategy", "reason", "in#", "out#", "seconds#", "recompute#")
             self._table(columns, [_row(name, v, round.recomputed.get(name)) for name, v in report.views.items()])
-            on_views = sum(view.seconds for view in report.views.values())
             self.say(
-                f"refresh: {round.seconds:.1f} s, of which {round.seconds - on_views:.1f} s to take in the changes; "
-                f"recomputing the same views: {sum(round.recomputed.values()):.1f} s; published as state {report.state}"
+                f"refresh: {round.seconds:.1f} s, taking in the changes included, with steps side by side; recomputing "
+                f"the same views, one after another: {sum(round.recomputed.values()):.1f} s; published as state "
+                f"{report.state}"
             )
         self._problems(report)
 
