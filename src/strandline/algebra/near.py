@@ -26,6 +26,7 @@ from strandline.algebra.plan import (
     MergeSummary,
     Negate,
     Net,
+    OuterJoin,
     Output,
     Plan,
     Project,
@@ -119,7 +120,7 @@ def near(plan: Plan, ranges_of: RangesOf) -> Plan:
             known = list(_limits(keys, ranges_of, names(keys.columns)))
             pairs = zip(values, known, strict=True)
             return replace(found, input=_restricted(child, _without_nulls(pairs)))
-        case Exists(left, right, keys):
+        case Exists(left, right, keys) | OuterJoin(left, right, keys, full=False):
             ours = limits_of(left, ranges_of)
             limits = {b: ours[a] for a, b in _columns(keys) if a in ours}
             return replace(found, right=_restricted(right, limits))
@@ -194,6 +195,8 @@ def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
         case Filter(input=child) | Repeat(input=child) | Generate(input=child):
             return limits_of(child, ranges_of)
         case Negate(input=child) | Net(input=child) | Exists(left=child) | Window(input=child):
+            return limits_of(child, ranges_of)
+        case OuterJoin(left=child, full=False):
             return limits_of(child, ranges_of)
         case _:
             return {}
@@ -289,7 +292,8 @@ def _restricted(plan: Plan, limits: Limits) -> Plan:
             return replace(plan, input=_restricted(child, limits))
         case Negate(input=child) | Net(input=child):
             return replace(plan, input=_restricted(child, limits))
-        case Exists(left, right, keys):
+        case Exists(left, right, keys) | OuterJoin(left, right, keys, full=False):
+            # What the right side has of rows that lie outside does not matter, nor do rows that miss it.
             theirs = {b: limits[a] for a, b in _columns(keys) if a in limits}
             return replace(plan, left=_restricted(left, limits), right=_restricted(right, theirs))
         case Window(child, partition):
