@@ -10,10 +10,11 @@ from unittest import mock
 from strandline.algebra import few
 from strandline.algebra.bag import SignedBag
 from strandline.algebra.block import Block, BlockDelta, Method, delta_of
-from strandline.algebra.constraints import NOTHING, Assumed
+from strandline.algebra.constraints import NOTHING, Assumed, simplified
 from strandline.algebra.differentiate import group_by
 from strandline.algebra.evaluate import NegativeCount, evaluate
 from strandline.algebra.few import Rows, from_the_delta
+from strandline.algebra.inner import Inner, candidates
 from strandline.algebra.near import Near, Origin, Ranges, near
 from strandline.algebra.plan import (
     COUNT,
@@ -28,6 +29,7 @@ from strandline.algebra.plan import (
     Scan,
     map_children,
 )
+from strandline.algebra.prune import narrowed
 from strandline.algebra.scalar import Call, Col, Lit
 from strandline.algebra.schema import names
 from strandline.algebra.shared import SharedJoin
@@ -119,12 +121,14 @@ def refreshed(
     order: Sequence[str] = (),
     sharing: Mapping[str, Sequence[SharedJoin]] | None = None,
     only_near: bool = False,
+    inside: bool = False,
 ) -> Refresh:
     """*before* after *changes* of the leaves, block by block, each from the deltas of those below it.
 
     *order* is the one in which the inputs of a join are taken to change. The deltas of the joins that a block is
     *sharing* are computed apart. With *only_near* joins begin at deltas, tables are read within the ranges of the
-    deltas that they meet, and of tables in which rows are sought no others are read.
+    deltas that they meet, and of tables in which rows are sought no others are read. With *inside* the deltas of inputs
+    inside a body are computed before its own.
     """
     visible, stored = dict(before.visible), dict(before.stored)
     deltas = dict(changes)
@@ -201,7 +205,17 @@ def refreshed(
             shared.append(replace(join, empty=not deltas[join.name]))
         changed = [name for name in deltas if name in visible]
         known = {"insert_only": insert_only, "method": method, "assumed": assumed, "order": order, "shared": shared}
-        plan = delta_of(block, changed, **known)  # type: ignore[arg-type]
+        inner: list[Inner] = []
+        if inside:
+            block = narrowed(block)
+            body = simplified(block.body, assumed)[0]
+            for part in dict.fromkeys(found.plan for found in candidates(body, changed)):
+                name = f"inner {len(inner) + 1} of {block.node}"
+                told = {name: known[name] for name in ("assumed", "order", "shared")}
+                apart = delta_of(Block(name, part), changed, insert_only=False, inner=inner, **told)  # type: ignore[arg-type]
+                deltas[name] = SignedBag() if apart is None else rows_of(apart.plan)
+                inner.append(Inner(name, part, empty=not deltas[name]))
+        plan = delta_of(block, changed, inner=inner, **known)  # type: ignore[arg-type]
         if plan is None:
             continue
         delta = rows_of(plan.plan)

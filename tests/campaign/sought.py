@@ -1,4 +1,4 @@
-"""Rows are sought in tables of any size, by any number of keys: as in large tables, over little data."""
+"""Rows are sought in tables of any size, by any number of keys, and inner deltas stored: as over much data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from strandline.engine import seeking
 from strandline.engine.seeking import Seeking
+from strandline.propagate import inner_deltas
 
 
 @contextmanager
@@ -24,5 +25,9 @@ def everywhere() -> Iterator[list[str]]:
         tables.extend([path] if found is not None else [])
         return found
 
-    with mock.patch.multiple(seeking, LEAST_ROWS=0, MOST_SHARE=1.0), mock.patch.object(Seeking, "rows", rows):
+    with (
+        mock.patch.multiple(seeking, LEAST_ROWS=0, MOST_SHARE=1.0),
+        mock.patch.multiple(inner_deltas, LEAST_ROWS=0, LEAST_KEYS=0),
+        mock.patch.object(Seeking, "rows", rows),
+    ):
         yield tables

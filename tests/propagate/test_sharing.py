@@ -75,7 +75,7 @@ def reader(
     plan = NodePlan(name, False, "incremental", Reason("CHANGES"), 1, dict.fromkeys(tables, seen), changed=moved)
     reach = Reach(Vdag(()), WholeTables(ROWS) if inputs is None else inputs, plan.pinned)
     without = Reader(node, plan, moved, NOTHING, Reading(Work(0, 0, Extent(), Extent())), reach)
-    delta = without.delta(())
+    delta = without.prepared(()).delta(insert_only=False)
     assert delta is not None
     rows = sum(sizes(table).changed for table in moved)
     work = Work(rows, len(delta.terms), Extent(), Extent(1_000), reach.read(delta.plan), install="overwrite")

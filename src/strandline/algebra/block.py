@@ -14,6 +14,7 @@ from typing import Literal
 
 from strandline.algebra.constraints import NOTHING, Assumed, simplified
 from strandline.algebra.differentiate import differentiate, group_by, monotone, sections, strategies
+from strandline.algebra.inner import Inner
 from strandline.algebra.ordered import Ordered
 from strandline.algebra.plan import (
     COUNT,
@@ -144,6 +145,7 @@ def delta_of(
     assumed: Assumed = NOTHING,
     order: Sequence[str] = (),
     shared: Collection[SharedJoin] = (),
+    inner: Collection[Inner] = (),
 ) -> BlockDelta | None:
     """The delta of the stored rows of *block*, or None if nothing in *changed* can change them.
 
@@ -152,9 +154,10 @@ def delta_of(
     the one that they do. A counted block's delta is that of its body: counts follow when it is installed. *assumed* are
     constraints that hold before and after the changes. In joins inputs are taken to change in *order*: any is right,
     and it says which are read before the change. The deltas of *shared* joins are stored, and read where the body holds
-    such a join.
+    such a join; so are those of the *inner* plans of the body.
     """
     body, known = folded(simplified(block.body, assumed)[0], shared)
+    known |= {folded(each.plan, shared)[0]: each.delta for each in inner}
     block = replace(block, body=body)
     terms = differentiate(block.body, changed, assumed, order, known)
     changes = as_plan(terms)

@@ -51,17 +51,18 @@ def stored_values(path: str, column: str) -> Told:
 
 def found_values(sql: str, told: Told, column: str) -> Told | None:
     """The values of a column of the rows that are sought in what *sql* reads; None if that is not one table."""
-    found = _pinned(sql)
+    found = pinned(sql)
     return None if found is None else {"table": found[0], "version": found[1], "column": column, **told}
 
 
 def pinned_version(sql: str) -> int | None:
     """The version of the one table that *sql* reads."""
-    found = _pinned(sql)
+    found = pinned(sql)
     return None if found is None else found[1]
 
 
-def _pinned(sql: str) -> tuple[str, int] | None:
+def pinned(sql: str) -> tuple[str, int] | None:
+    """The one table that *sql* reads, and its version."""
     found = _VERSION.findall(sql)
     if len(found) != 1:
         return None

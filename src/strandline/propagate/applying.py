@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from strandline.algebra.block import BlockDelta, Method, delta_of
+from strandline.algebra.block import BlockDelta, Method
 from strandline.algebra.constraints import AppendOnly, Assumed, Constraint
 from strandline.algebra.few import MOST_ROWS
 from strandline.algebra.near import Limits
@@ -14,6 +14,7 @@ from strandline.catalog import VersionRecord
 from strandline.cost.calibration import Prices
 from strandline.cost.charges import Extent, Work
 from strandline.propagate.constraints import planned_by
+from strandline.propagate.inner_deltas import Prepared, prepared, read_inside
 from strandline.propagate.inputs import Inputs
 from strandline.propagate.methods import Choice, expected_install, settled_method
 from strandline.propagate.ordering import order_of_changes
@@ -70,14 +71,16 @@ class Applying:
             return _nothing(draft, "none of them touches a column that it reads")
         assumed, lines = planned_by(node, self._constraints, base.inputs, growing)
         draft = replace(draft, constraints=lines)
-        derived = partial(_delta, node, matters, insert_only, assumed)
+        below = {name: self.found[name].limits for name in node.inputs if self._computed_since(name, base, planned)}
+        reach = Reach(self._vdag, self._inputs, base.inputs, below)
+        body = prepared(node.block, matters, reach, assumed)
+        derived = partial(_delta, body, insert_only)
         delta = derived("explicit")
         if delta is None:
             return _nothing(draft, "constraints say that these changes change nothing")
         rows = sum(self.changed_rows(name, base, planned) for name in matters)
-        below = {name: self.found[name].limits for name in node.inputs if self._computed_since(name, base, planned)}
-        reach = Reach(self._vdag, self._inputs, base.inputs, below)
-        reading = self._reading(node, delta, derived, rows, reach, insert_only=insert_only)
+        inside = read_inside(body, reach)
+        reading = self._reading(node, delta, derived, rows, reach, inside, insert_only=insert_only)
         self.found[node.name] = Applied(matters, assumed, reading, reach, reach.limits(delta.plan))
         chosen = Choice("explicit", "", self._prices.costs.incremental(reading.work))
         if reading.free_method:
@@ -106,13 +109,17 @@ class Applying:
         derived: Callable[[Method], BlockDelta | None],
         rows: int,
         reach: Reach,
+        inside: Extent,
         *,
         insert_only: bool,
     ) -> Reading:
-        """What computing and installing *delta* takes, or one that is *derived* by another method."""
+        """What computing and installing *delta* takes, or one that is *derived* by another method.
+
+        *inside* is what the deltas that it is computed from read.
+        """
         assert node.block is not None
         free_method = node.block.grouped and delta.form == "explicit" and delta.touched_keys is None
-        read, table = reach.read(delta.plan), self._table(node)
+        read, table = reach.read(delta.plan) + inside, self._table(node)
         anew = derived("affected") if free_method else None
         inputs = [self._inputs.extent(name, len(node.uses(name))) for name in node.inputs]
         holding = reach.holding(node.name, delta.plan)
@@ -125,7 +132,7 @@ class Applying:
             table,
             read,
             reach.matched(node.name, delta.plan),
-            read if anew is None else reach.read(anew.plan),
+            read if anew is None else reach.read(anew.plan) + inside,
             shuffled(inputs, table, grouped=bool(node.block.partials)),
             read.bytes if rows > MOST_ROWS else 0,
             delta.touched_keys is not None,
@@ -203,11 +210,8 @@ class Applying:
         return order_of_changes(node.block.body, changed, growth)
 
 
-def _delta(
-    node: Node, changed: Sequence[str], insert_only: bool, assumed: Assumed, method: Method
-) -> BlockDelta | None:
-    assert node.block is not None
-    return delta_of(node.block, changed, insert_only=insert_only, method=method, assumed=assumed)
+def _delta(body: Prepared, insert_only: bool, method: Method) -> BlockDelta | None:
+    return body.delta(insert_only=insert_only, method=method)
 
 
 def _nothing(draft: NodePlan, why: str) -> NodePlan:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strandline.algebra.few import Rows, from_the_delta
-from strandline.algebra.near import Near, Origin, Ranges, near
+from strandline.algebra.near import Limits, Near, Origin, Ranges, near
 from strandline.algebra.plan import At, Backing, Bag, Change, Net, Plan, Scan
 from strandline.algebra.schema import Column, Schema, names
 from strandline.catalog import Json
 from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
+from strandline.engine.opened import opened
 from strandline.propagate.vdag import Vdag
 from strandline.sources.protocol import Source
 from strandline.sql.names import quoted, quoted_list
@@ -34,7 +35,7 @@ class Pins:
     deltas: Mapping[str, Delta]
     bags: Mapping[str, str]
     shared: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """The relations of joins whose deltas are shared, by name."""
+    """The relations of joins whose deltas are shared, and of plans whose deltas are stored before, by name."""
 
 
 class Binding:
@@ -49,14 +50,27 @@ class Binding:
 
     def sql(self, plan: Plan, pins: Pins, *, signed: bool = False) -> str:
         """*plan* as one SELECT that begins at its deltas, and reads of tables what lies near them."""
+        narrowed = from_the_delta(self.near(plan, pins), lambda scan: self._rows(scan, pins))
+        return render(narrowed, lambda scan: self.scan(scan, pins), signed=signed)
+
+    def near(self, plan: Plan, pins: Pins) -> Plan:
+        """*plan*, reading of tables only what its deltas can meet."""
 
         def ranges(scan: Scan, field: str) -> Ranges | None:
             where = self._stored(scan, field, pins)
             found = None if where is None or not where[0] else self._known_ranges(*where)
             return None if found is None else replace(found, among=(Origin(scan, field),))
 
-        narrowed = from_the_delta(near(plan, ranges), lambda scan: self._rows(scan, pins))
-        return render(narrowed, lambda scan: self.scan(scan, pins), signed=signed)
+        return near(plan, ranges)
+
+    def rows_within(self, scan: Scan, limits: Limits, pins: Pins) -> int:
+        """The rows of a table in files that may lie within *limits*, as far as they are known."""
+        found = tables.pinned(self._selected(scan, pins))
+        if found is None:
+            return 0
+        path, version = found
+        within = stored_limits(scan, limits, self._table_of(scan))
+        return opened(path, version, self._options).files.size_within(within).rows or 0
 
     def _known_ranges(self, path: str, column: Column) -> Ranges | None:
         """The ranges of a column of stored rows; what is stored in a refresh stays as it is."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from strandline.algebra.block import BlockDelta
+from strandline.algebra.inner import Inner
 from strandline.algebra.near import Limits, Near, Origin, Pairs, Ranges, limits_of, near, tables_read
 from strandline.algebra.plan import At, Change, Plan, Scan
 from strandline.algebra.schema import Column, Schema
@@ -52,10 +54,31 @@ class Reach:
     def read(self, delta: Plan) -> Extent:
         """What computing *delta* reads of the tables of its inputs."""
         found = Extent()
-        for scan, limits in tables_read(near(delta, self._ranges)):
+        for scan, limits in tables_read(self.near(delta)):
             if isinstance(scan.operand, At):
                 found += self._extent(scan.operand.relation, scan, limits)
         return found
+
+    def near(self, plan: Plan) -> Plan:
+        """*plan*, reading of tables only what its deltas can meet."""
+        return near(plan, self._ranges)
+
+    def rows_within(self, scan: Scan, limits: Limits) -> int:
+        """The rows of an input in files that may lie within *limits*."""
+        if not isinstance(scan.operand, At):
+            return 0
+        relation = scan.operand.relation
+        return self.inputs.extent(relation, 1, stored_limits(scan, limits, self.vdag.nodes.get(relation))).rows
+
+    def changed_rows(self, scan: Scan) -> int | None:
+        """The rows of a delta, if it is that of a leaf."""
+        if not isinstance(scan.operand, Change) or scan.operand.relation not in self.inputs.leaves:
+            return None
+        return self.inputs.changed_rows(scan.operand.relation, self.seen[scan.operand.relation])
+
+    def taken(self, inner: Inner, _: BlockDelta) -> Inner:
+        """*inner*, whose delta will be stored: it is not known how large it will be."""
+        return inner
 
     def matched(self, name: str, delta: Plan) -> Extent:
         """In how much of its table the rows of the *delta* of a node are looked for."""

@@ -20,6 +20,7 @@ from strandline.algebra.shared import Shape, SharedJoin, common, folded, holds, 
 from strandline.cost import charges
 from strandline.cost.calibration import Prices
 from strandline.cost.charges import Charges, Extent, Work
+from strandline.propagate.inner_deltas import Prepared, prepared, read_inside
 from strandline.propagate.plan import NodePlan, SharedDelta, key_of
 from strandline.propagate.pricing import Reading, computing
 from strandline.propagate.reach import Reach
@@ -60,10 +61,10 @@ class Reader:
         assert self.node.block is not None
         return folded(simplified(self.node.block.body, self.assumed)[0], self.shared)[0]
 
-    def delta(self, shared: Collection[SharedJoin]) -> BlockDelta | None:
+    def prepared(self, shared: Collection[SharedJoin]) -> Prepared:
+        """Its block as it is differentiated if it shares these joins."""
         assert self.node.block is not None
-        known = {"insert_only": self.plan.insert_only, "method": self.plan.method, "assumed": self.assumed}
-        return delta_of(self.node.block, self.changed, shared=shared, **known)  # type: ignore[arg-type]
+        return prepared(self.node.block, self.changed, self.reach, self.assumed, shared=shared)
 
 
 @dataclass(frozen=True)
@@ -164,17 +165,19 @@ class _Choice:
         """What computing the delta of *reader* takes if it reads the delta of this join."""
         if shape not in reader.estimates:
             join = shared_join(_plain_name(shape), shape, [reader.body])
-            delta = reader.delta((*reader.shared, join))
-            reader.estimates[shape] = None if delta is None else self._read(reader, delta, shape, joined)
+            body = reader.prepared((*reader.shared, join))
+            delta = body.delta(insert_only=reader.plan.insert_only, method=reader.plan.method)
+            reader.estimates[shape] = None if delta is None else self._read(reader, body, delta, shape, joined)
         return reader.estimates[shape]
 
-    def _read(self, reader: Reader, delta: BlockDelta, shape: Shape, joined: _Joined) -> Reading:
+    def _read(self, reader: Reader, body: Prepared, delta: BlockDelta, shape: Shape, joined: _Joined) -> Reading:
+        reach = reader.reach.knowing(_plain_name(shape), joined.limits)
         own = sum(self._sizes(name).changed for name in reader.changed if name in shape.relations)
         work = replace(
             reader.reading.work,
             delta_rows=max(reader.reading.work.delta_rows - own, 0) + joined.reading.work.delta_rows,
             terms=len(delta.terms),
-            looked_up=reader.reach.knowing(_plain_name(shape), joined.limits).read(delta.plan),
+            looked_up=reach.read(delta.plan) + read_inside(body, reach),
         )
         return replace(reader.reading, work=work)
 

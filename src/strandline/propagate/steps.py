@@ -27,6 +27,7 @@ from strandline.integrate.fill import Filling
 from strandline.propagate.binding import Pins
 from strandline.propagate.constraints import CONSTRAINTS, ConstraintChecks, Found, found_by
 from strandline.propagate.context import Context
+from strandline.propagate.inner_deltas import Storing, prepared
 from strandline.propagate.plan import NodePlan, RefreshPlan, SharedDelta, Step, key_of
 from strandline.propagate.planner import DEFINITION
 from strandline.propagate.relevance import in_own_columns, relevant
@@ -175,13 +176,13 @@ class Steps:
         own = in_own_columns(node, deltas, self._context.binding, f"{path}-own", self._context.engine)
         bound = replace(bound, deltas={**own, **there}, shared={join.name: join.shape.relations for join in shared})
         matter = relevant(self._context.engine, self._context.binding, bound, own)
-        changed = matter.changed
-        known: dict[str, Any] = {"insert_only": plan.insert_only, "method": plan.method, "assumed": under.assumed}
-        known |= {
-            "order": plan.order,
-            "shared": [replace(join, empty=not there[join.name].rows) for join in shared],
-        }
-        delta = delta_of(node.block, changed, **known)
+        binding, engine = self._context.binding, self._context.engine
+        joins = [replace(join, empty=not there[join.name].rows) for join in shared]
+        storing = Storing(engine, binding, bound, path)
+        body = prepared(node.block, matter.changed, storing, under.assumed, order=plan.order, shared=joins)
+        bound = storing.pins
+        how: dict[str, Any] = {"insert_only": plan.insert_only, "method": plan.method}
+        delta = body.delta(**how)
         read = {
             "rows_in": rows_in,
             "irrelevant": rows_in - sum(each.rows for each in own.values()) + matter.dropped,
@@ -193,13 +194,13 @@ class Steps:
             return nothing
         apart = node.block.told_apart_by
         if delta.touched_keys is not None and apart and len(delta.terms) * len(node.block.inputs) > 1:
-            touched = self._context.binding.sql(delta.touched_keys, bound)
+            touched = binding.sql(delta.touched_keys, bound)
             columns = tuple(key.column for key in apart)
             shown = tables.distinct(touched, columns)
-            if not self._context.engine.write_parquet(shown, bound.bags["keys"]):
+            if not engine.write_parquet(shown, bound.bags["keys"]):
                 return nothing
             stored = Scan(Bag("keys"), "", columns)
-            delta = delta_of(node.block, changed, stored_keys=stored, **known)
+            delta = body.delta(stored_keys=stored, **how)
             assert delta is not None
         summed = delta.form == "summary"
         sql = self._context.binding.sql(delta.plan, bound, signed=not summed)
