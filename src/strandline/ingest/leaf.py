@@ -20,7 +20,7 @@ from strandline.sql.render import SIGN, render
 from strandline.stopwatch import spending
 from strandline.store.deltas import Delta, write_delta
 from strandline.store.netting import write_net
-from strandline.store.small_tables import comparable as comparable_here
+from strandline.store.small_tables import told_apart_by_arrow
 
 
 def ingest(engine: Engine, leaf: str, changes: str, columns: Schema, path: str) -> Delta:
@@ -41,7 +41,7 @@ def _fed(engine: Engine, changes: str, columns: Schema) -> pa.Table | None:
     if rows is None or not set(rows.schema.names).issuperset(names(columns)):
         return None
     shown = rows.select(names(columns))
-    if not comparable_here(shown.schema):
+    if not told_apart_by_arrow(shown.schema):
         return None
     coming = pc.is_in(rows.column("_change_type"), value_set=pa.array(tables.COMING))
     return shown.append_column(SIGN, pc.if_else(coming, pa.scalar(1, pa.int32()), pa.scalar(-1, pa.int32())))

@@ -26,7 +26,7 @@ from strandline.stopwatch import spending
 from strandline.store.deltas import Delta
 from strandline.store.matching import BOUNDED
 from strandline.store.node import Node
-from strandline.store.small_tables import comparable, unit_rows
+from strandline.store.small_tables import told_apart_by_arrow, unit_rows
 
 MOST_BYTES = 64 << 20
 MOST_ROWS = 16_000_000
@@ -101,7 +101,7 @@ def part_of(engine: Engine, node: Node, delta: Delta, version: int) -> Part | No
 def _left_to_spark(node: Node, delta: Delta, options: Mapping[str, str]) -> bool:
     """Whether the delta has values that Arrow does not tell apart as Spark does, or a key that is NULL."""
     stored = columns(delta.path, options)
-    if stored is None or not comparable(stored):
+    if stored is None or not told_apart_by_arrow(stored):
         return True
     keys = read_rows(delta.path, options, node.key)
     return any(keys.column(name).null_count for name in node.key)

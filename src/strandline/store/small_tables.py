@@ -27,7 +27,7 @@ def append(engine: Engine, node: Node, delta: Delta, commit: str) -> bool:
         return False
     with spending("files"):
         rows = unit_rows(engine, node, delta)
-    if not comparable(rows.schema):
+    if not told_apart_by_arrow(rows.schema):
         return False
     _write(engine, node, rows.drop_columns([SIGN]), "append", commit)
     return True
@@ -39,7 +39,7 @@ def overwrite(engine: Engine, node: Node, delta: Delta, baseline: int, commit: s
         return False
     with spending("files"):
         old = read_version(node.path, baseline, names(node.stored), engine.storage_options)
-        if old is None or not comparable(old.schema):
+        if old is None or not told_apart_by_arrow(old.schema):
             return False
         rows = after(node.name, old, unit_rows(engine, node, delta))
     _write(engine, node, rows, "overwrite", commit)
@@ -101,6 +101,6 @@ def _write(engine: Engine, node: Node, rows: pa.Table, mode: str, commit: str) -
         write_table(rows, node.path, mode, {}, commit, engine.storage_options)
 
 
-def comparable(schema: pa.Schema) -> bool:
+def told_apart_by_arrow(schema: pa.Schema) -> bool:
     """Whether values of these types are the same to Arrow if they are to Spark."""
     return not any(pa.types.is_nested(kind) or pa.types.is_null(kind) for kind in schema.types)
