@@ -1,6 +1,7 @@
-"""The whole corpus through random changes: ``python -m tests.campaign.corpus [SEEDS] [NAME ...]``.
+"""The whole corpus through random changes: ``python -m tests.campaign.corpus [SEEDS] [NAME ...] [--sought]``.
 
-A seed is a lake, a warehouse with all views, and rounds of changes. Names, or sections, choose some of the views.
+A seed is a lake, a warehouse with all views, and rounds of changes. Names, or sections, choose some of the views. With
+``--sought`` rows are sought and inner deltas stored as if the tables were large.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from strandline.engine.session import Engine
+from tests.campaign import sought
 from tests.campaign.corpus.definitions import Definition, definitions, graph
 from tests.campaign.corpus.following import Following
+
+SOUGHT = "--sought"
 
 
 def main(seeds: Sequence[int], views: Sequence[Definition]) -> None:
@@ -43,6 +48,7 @@ def main(seeds: Sequence[int], views: Sequence[Definition]) -> None:
 
 
 if __name__ == "__main__":
-    wanted = set(sys.argv[2:])
+    wanted = {*sys.argv[2:]} - {SOUGHT}
     chosen = [view for view in (*definitions(), *graph()) if not wanted or wanted & {view.name, view.section}]
-    main(range(1, 1 + (int(sys.argv[1]) if len(sys.argv) > 1 else 3)), chosen)
+    with sought.everywhere() if SOUGHT in sys.argv else nullcontext():
+        main(range(1, 1 + (int(sys.argv[1]) if len(sys.argv) > 1 else 3)), chosen)
