@@ -16,7 +16,7 @@ from strandline.algebra.schema import names
 from tests.algebra.replay import computed, refreshed
 from tests.algebra.views import History, histories
 
-EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "300"))
 
 
 def campaign(examples: int) -> settings:

@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("window")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 60), st.integers(1, 9), st.sampled_from([None, 0, 1, 5, 40]))
 def test_applying_the_changes_of_a_set_gives_the_new_snapshot(
     folder: Path, seed: int, rows: int, block: int, aging: int | None
@@ -62,7 +62,7 @@ def test_applying_the_changes_of_a_set_gives_the_new_snapshot(
     assert (found.old_rows, found.new_rows) == (len(old), len(new))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 40), st.integers(1, 9), st.sampled_from([None, 0, 1, 5, 40]))
 def test_applying_the_changes_of_a_bag_gives_the_new_snapshot(
     folder: Path, seed: int, rows: int, block: int, aging: int | None
@@ -72,7 +72,7 @@ def test_applying_the_changes_of_a_bag_gives_the_new_snapshot(
     assert applied(old, reported(folder)) == Counter(map(frozen, new))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 60), st.integers(1, 9), st.integers(0, 12))
 def test_extra_messages_are_those_of_the_algorithm_record_by_record(
     folder: Path, seed: int, rows: int, block: int, aging: int

@@ -395,7 +395,7 @@ COUNTED = Block(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     files_of_rows,
     files_of_rows,

@@ -51,7 +51,7 @@ def test_deep_wide_and_long_statements(text: str) -> None:
     assert taken(text, nothing_is_right)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.randoms(use_true_random=True))
 def test_mutations_of_the_corpus(chance: random.Random) -> None:
     text = mutated(chance, CORPUS)
@@ -59,7 +59,7 @@ def test_mutations_of_the_corpus(chance: random.Random) -> None:
     assert taken(text, nothing_is_right), text
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.text())
 @example("SELECT")
 def test_any_text_at_all(text: str) -> None:

@@ -32,7 +32,7 @@ from strandline.algebra.scalar import Call, Col, Lit, Text
 from strandline.algebra.schema import Column, names
 from tests.algebra.views import bigints, blocks, databases
 
-EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "150"))
 
 A = Scan(At("r"), "x", bigints("a", "b", "c"), ("a",))
 B = Scan(At("s"), "y", bigints("a", "b", "c"), ("a", "b"))

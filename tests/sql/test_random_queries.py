@@ -31,7 +31,7 @@ from tests.campaign.random_sql import OPEN, Generator
 from tests.sql.shop import Known
 from tests.sql.sqlite_answers import SUFFICIENT, Answers
 
-HISTORIES = int(os.environ.get("STRANDLINE_EXAMPLES", "60"))
+HISTORIES = int(os.environ.get("STRANDLINE_EXAMPLES", "30"))
 BATCHES = 8
 
 pytestmark = pytest.mark.skipif(not SUFFICIENT, reason="this SQLite has no FULL JOIN")
