@@ -13,6 +13,7 @@ from strandline.algebra.block import Block, Method, delta_of
 from strandline.algebra.evaluate import evaluate
 from strandline.algebra.near import Near, Origin, Ranges, RangesOf, limits_of, near, tables_read
 from strandline.algebra.plan import (
+    COUNT,
     At,
     Backing,
     Bag,
@@ -21,9 +22,11 @@ from strandline.algebra.plan import (
     Filter,
     GroupBy,
     Join,
+    OuterJoin,
     Output,
     Partial,
     Plan,
+    Project,
     Scan,
     SemiJoin,
     UnionAll,
@@ -114,6 +117,41 @@ def test_equal_columns_pass_the_ranges_on() -> None:
     third = Relation("third", bigints("o"))
     chain = Join((LINES.scan("l"), ORDERS.scan("o"), third.scan("t")), (equal("l.o", "o.o"), equal("o.o", "t.o")))
     assert near_lines(delta(chain, ["lines"])) == {"orders@post": "o.o", "third@post": "t.o"}
+
+
+def test_ranges_do_not_pass_through_a_column_of_another_type() -> None:
+    texts, numbers = Relation("texts", (Column("c", "string"),)), Relation("numbers", bigints("b"))
+    chain = Join((numbers.scan("n"), texts.scan("t")), (equal("n.b", "t.c"),))
+    changed = Scan(Change("lines"), "l", (Column("o", "string"),))
+    known = Ranges("string", ((Lit("01"), Lit("01")),))
+    plan = Exists(changed, chain, ((Col("l.o"), Col("n.b")),), negated=True)
+    assert near(plan, lambda *_: known) == plan
+
+
+@pytest.mark.parametrize("outer", [False, True])
+def test_groups_of_null_are_computed_from_all_their_rows_below_a_join(outer: bool) -> None:
+    rows, others = Relation("rows", bigints("a", "v")), Relation("others", bigints("v"))
+    one, single = Relation("one", bigints("i")), Relation("single", bigints("c"))
+
+    def named(plan: Plan, key: Scalar, value: str) -> Plan:
+        return Project(plan, (Output(Column("x", "bigint"), key), Output(Column("y", "bigint"), Col(value))))
+
+    first: Plan = rows.scan("r")
+    if outer:
+        first = OuterJoin(first, one.scan("o"), ((Col("r.v"), Col("o.i")),))
+    united = UnionAll((named(first, Col("r.a"), "r.v"), named(others.scan("w"), Lit(7), "w.v")))
+    partials = (Partial(Column("m", "bigint"), "max", Col("y")), Partial(Column(COUNT, "bigint"), "count"))
+    grouped = GroupBy(united, (Output(Column("k", "bigint"), Col("x")),), partials)
+    block = Block("v", Join((grouped, single.scan("s")), ()))
+    leaves = {
+        "rows": SignedBag.of([(None, 1), (1, 2), (3, 4)]),
+        "others": SignedBag.of([(5,)]),
+        "one": SignedBag.of([(1,)]),
+        "single": SignedBag.of([(0,)]),
+    }
+    step = {"rows": SignedBag.of([(None, 10), (1, 20)])}
+    after = computed([block], {**leaves, "rows": leaves["rows"] + step["rows"]})
+    assert refreshed([block], computed([block], leaves), step, only_near=True).after == after
 
 
 def test_values_of_other_types_have_another_order() -> None:

@@ -119,14 +119,14 @@ def near(plan: Plan, ranges_of: RangesOf) -> Plan:
         case SemiJoin(child, values, keys):
             known = list(_limits(keys, ranges_of, names(keys.columns)))
             pairs = zip(values, known, strict=True)
-            return replace(found, input=_restricted(child, _without_nulls(pairs)))
+            return replace(found, input=_restricted(child, _matched(pairs)))
         case Exists(left, right, keys) | OuterJoin(left, right, keys, full=False):
             ours = limits_of(left, ranges_of)
             limits = {b: ours[a] for a, b in _columns(keys) if a in ours}
             return replace(found, right=_restricted(right, limits))
         case MergeSummary(old, summary, keys):
             known = list(_limits(summary, ranges_of, keys))
-            return replace(found, old=_restricted(old, _without_nulls(zip(map(Col, keys), known, strict=True))))
+            return replace(found, old=_restricted(old, _matched(zip(map(Col, keys), known, strict=True))))
         case _:
             return found
 
@@ -134,7 +134,7 @@ def near(plan: Plan, ranges_of: RangesOf) -> Plan:
 def _near_each_other(join: Join, ranges_of: RangesOf) -> Join:
     """A join whose inputs are restricted by each other; what is sought in one may tell what to seek in the next."""
     for _ in join.inputs:
-        limits = _spread(_of_all(join.inputs, ranges_of), join)
+        limits = _with_nulls(_spread(_of_all(join.inputs, ranges_of), join))
         restricted = replace(join, inputs=tuple(_restricted(child, limits) for child in join.inputs))
         if restricted == join:
             break
@@ -150,14 +150,19 @@ def tables_read(plan: Plan) -> Iterable[tuple[Scan, Limits]]:
         yield from tables_read(child)
 
 
-def _without_nulls(pairs: Iterable[tuple[Scalar, Ranges | None]]) -> Limits:
-    """Limits of values that are matched NULL with NULL: if one is, no range holds it, but it is among the values."""
+def _matched(pairs: Iterable[tuple[Scalar, Ranges | None]]) -> Limits:
+    """Limits of values that are matched NULL with NULL."""
     found = ((column_of(value), ranges) for value, ranges in pairs)
+    return _with_nulls({column: ranges for column, ranges in found if column is not None and ranges is not None})
+
+
+def _with_nulls(limits: Limits) -> Limits:
+    """Limits of rows that are needed if they have a NULL too: then no range holds all, but it is among the values."""
     return {
         column: replace(ranges, pairs=()) if ranges.nulls else ranges
-        for column, ranges in found
-        if column is not None and ranges is not None and (ranges.among or not ranges.nulls)
-    }  # fmt: skip
+        for column, ranges in limits.items()
+        if ranges.among or not ranges.nulls
+    }
 
 
 def _limits(plan: Plan, ranges_of: RangesOf, columns: Sequence[str]) -> Iterable[Ranges | None]:
@@ -272,8 +277,8 @@ def _columns(pairs: Iterable[Sequence[Scalar]]) -> Iterable[tuple[str, str]]:
 
 def _restricted(plan: Plan, limits: Limits) -> Plan:
     """The rows of *plan* that lie within *limits*, as far as its tables can be asked for them; perhaps more."""
-    own = set(names(plan.columns))
-    limits = {column: ranges for column, ranges in limits.items() if column in own}
+    own = {column.name: column.type for column in plan.columns}
+    limits = {name: ranges for name, ranges in limits.items() if name in own and alike_types(ranges.type, own[name])}
     if not limits:
         return plan
     match plan:
