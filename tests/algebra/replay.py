@@ -207,9 +207,8 @@ def refreshed(
         known = {"insert_only": insert_only, "method": method, "assumed": assumed, "order": order, "shared": shared}
         inner: list[Inner] = []
         if inside:
-            block = narrowed(block)
-            body = simplified(block.body, assumed)[0]
-            for part in dict.fromkeys(found.plan for found in candidates(body, changed)):
+            block = narrowed(replace(block, body=simplified(block.body, assumed)[0]))
+            for part in dict.fromkeys(each.plan for each in candidates(block.body, changed)):
                 name = f"inner {len(inner) + 1} of {block.node}"
                 told = {name: known[name] for name in ("assumed", "order", "shared")}
                 apart = delta_of(Block(name, part), changed, insert_only=False, inner=inner, **told)  # type: ignore[arg-type]

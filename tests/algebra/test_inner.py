@@ -16,7 +16,7 @@ from strandline.algebra.inner import candidates
 from strandline.algebra.plan import Exists, Filter, Join, OuterJoin, Output, Plan, Project, children
 from strandline.algebra.prune import narrowed
 from strandline.algebra.scalar import Call, Col, Lit
-from strandline.algebra.schema import names
+from strandline.algebra.schema import Column, names
 from tests.algebra.referring import FOREIGN_KEYS, Case, cases
 from tests.algebra.replay import computed, refreshed
 from tests.algebra.test_constraints import changes, known
@@ -56,6 +56,13 @@ def test_a_right_input_meets_the_rows_that_it_had_too() -> None:
 def test_a_selection_of_rows_is_stored_already() -> None:
     chosen = Filter(CUSTOMERS.scan("c"), Call(">", (Col("c.balance"), Lit(0))))
     assert plans(Exists(chosen, ORDERS.scan("o"), IDLE.keys), ["customers", "orders"]) == []
+
+
+@pytest.mark.parametrize("kind", ["variant", "map<string,map<string,int>>", "void", "interval day to second"])
+def test_rows_that_cannot_be_netted_or_stored_are_not(kind: str) -> None:
+    odd = Relation("odd", (Column("c", "bigint"), Column("odd", kind)))
+    joined = Join((odd.scan("c"), AVERAGE.scan("a")), ())
+    assert plans(Exists(joined, ORDERS.scan("o"), IDLE.keys), ["odd"]) == []
 
 
 def test_inputs_below_others_come_first() -> None:

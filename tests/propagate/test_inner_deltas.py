@@ -86,7 +86,7 @@ def test_each_is_known_before_the_next_is_looked_at() -> None:
     assert stored(twice, told) == [RICH], "the keys of those without orders are among the few that are stored"
     many = Told({"orders": MUCH, "returns": MUCH}, {"average": 2}, few=LEAST_KEYS)
     assert stored(twice, many) == [RICH, IDLE]
-    assert many.stored == ["inner 1", "inner 2"]
+    assert many.stored == [".inner 1", ".inner 2"]
 
 
 def test_where_all_rows_are_put_in_order_nothing_is_stored() -> None:

@@ -25,7 +25,10 @@ from strandline.algebra.plan import (
     relations,
 )
 from strandline.algebra.scalar import Scalar
-from strandline.algebra.schema import Column
+from strandline.algebra.schema import Column, comparable
+
+_UNSTORED = ("void", "interval")
+"""Types that files have no place for."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ def candidates(body: Plan, changed: Collection[str]) -> Iterator[Candidate]:
 
 
 def _computed(plan: Plan, changed: Collection[str]) -> bool:
-    return not _selected(plan) and any(relation in changed for relation in relations(plan))
+    """Whether a plan changes, is more than a selection of rows, and gives rows that can be netted and stored."""
+    there = all(comparable(column) and not column.type.startswith(_UNSTORED) for column in plan.columns)
+    return there and not _selected(plan) and any(relation in changed for relation in relations(plan))
 
 
 def _selected(plan: Plan) -> bool:

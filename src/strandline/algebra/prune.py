@@ -5,6 +5,7 @@ What is left says which columns of a source a view uses: only those are read, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from strandline.algebra.block import Block
@@ -17,6 +18,7 @@ from strandline.algebra.plan import (
     Join,
     OuterJoin,
     Output,
+    Partial,
     Plan,
     Project,
     Repeat,
@@ -36,11 +38,11 @@ def pruned(block: Block) -> Block:
 
 
 def narrowed(block: Block) -> Block:
-    """*block*, whose scans stay as they are, with semi and anti joins of nothing but the columns that are read of them.
+    """*block* with semi and anti joins of nothing but the columns that are read of them; all else stays as it is.
 
     Rows that differ in others alone cancel out before they are matched.
     """
-    return replace(block, body=_pruned(block.body, _wanted(block), narrow=True))
+    return replace(block, body=_narrowed(block.body, _wanted(block)))
 
 
 def _wanted(block: Block) -> set[str]:
@@ -53,58 +55,40 @@ def _wanted(block: Block) -> set[str]:
         return set[str]().union(*(read(value) for value in values)) - windows
     if not block.grouped:
         return set(names(block.body.columns))
-    wanted = set[str]()
-    for output in block.keys:
-        wanted |= read(output.value)
-    for partial in block.partials:
-        for scalar in (partial.argument, partial.where):
-            if scalar is not None:
-                wanted |= read(scalar)
-    return wanted
+    return _grouped(block.keys, block.partials)
 
 
-def _pruned(plan: Plan, wanted: set[str], narrow: bool = False) -> Plan:
-    def inside(child: Plan, columns: set[str]) -> Plan:
-        return _pruned(child, columns, narrow)
-
+def _pruned(plan: Plan, wanted: set[str]) -> Plan:
     match plan:
-        case Scan() if narrow:
-            return plan
         case Scan(fields=fields):
             kept = tuple(f for f, c in zip(fields, plan.columns, strict=True) if c.name in wanted)
             kept = kept or fields[:1]
             key = plan.key if set(plan.key) <= set(names(kept)) else ()
             return replace(plan, fields=kept, key=key)
         case Filter(child, condition):
-            return Filter(inside(child, wanted | read(condition)), condition)
+            return Filter(_pruned(child, wanted | read(condition)), condition)
         case Project(child, outputs):
             kept_outputs = tuple(o for o in outputs if o.name in wanted) or outputs[:1]
             below = {name for output in kept_outputs for name in read(output.value)}
-            return Project(inside(child, below), kept_outputs)
+            return Project(_pruned(child, below), kept_outputs)
         case Join(inputs, conditions):
             below = wanted.union(*(read(condition) for condition in conditions))
-            return Join(tuple(inside(child, below) for child in inputs), conditions)
+            return Join(tuple(_pruned(child, below) for child in inputs), conditions)
         case Exists() | OuterJoin():
-            below = wanted.union(*(read(condition) for condition in plan.conditions))
-            below = below.union(*(read(value) for pair in plan.keys for value in pair))
-            left, right = inside(plan.left, below), inside(plan.right, below)
-            if narrow and isinstance(plan, Exists):
-                left = _only(left, below)
-            return replace(plan, left=left, right=right)
+            below = _matched(plan, wanted)
+            return replace(plan, left=_pruned(plan.left, below), right=_pruned(plan.right, below))
         case Window(child, partition, outputs):
             kept_outputs = tuple(o for o in outputs if o.name in wanted)
             below = wanted.union(*(read(value) for value in partition), *(read(o.value) for o in kept_outputs))
-            pruned_child = inside(child, below)
+            pruned_child = _pruned(child, below)
             return Window(pruned_child, partition, kept_outputs) if kept_outputs else pruned_child
         case GroupBy(child, keys, partials):
             kept_partials = tuple(p for p in partials if p.name in wanted or p.name == COUNT)
-            values = [key.value for key in keys]
-            values += [s for p in kept_partials for s in (p.argument, p.where) if s is not None]
-            return GroupBy(inside(child, set[str]().union(*(read(value) for value in values))), keys, kept_partials)
+            return GroupBy(_pruned(child, _grouped(keys, kept_partials)), keys, kept_partials)
         case Repeat(child, times):
-            return Repeat(inside(child, wanted | read(times)), times)
+            return Repeat(_pruned(child, wanted | read(times)), times)
         case Generate():
-            return replace(plan, input=inside(plan.input, wanted | read(plan.generator)))
+            return replace(plan, input=_pruned(plan.input, wanted | read(plan.generator)))
         case Values(rows, columns):
             kept_places = [i for i, c in enumerate(columns) if c.name in wanted] or [0]
             return Values(
@@ -113,9 +97,53 @@ def _pruned(plan: Plan, wanted: set[str], narrow: bool = False) -> Plan:
         case UnionAll(inputs):
             first = names(plan.columns)
             places = [i for i, name in enumerate(first) if name in wanted] or [0]
-            return UnionAll(tuple(inside(child, {names(child.columns)[i] for i in places}) for child in inputs))
+            return UnionAll(tuple(_pruned(child, {names(child.columns)[i] for i in places}) for child in inputs))
         case _:
             return plan
+
+
+def _narrowed(plan: Plan, wanted: set[str]) -> Plan:
+    """*plan*, of which columns are *wanted*; it keeps these at least, and what stands by place keeps all."""
+    match plan:
+        case Filter(child, condition):
+            return Filter(_narrowed(child, wanted | read(condition)), condition)
+        case Project(child, outputs):
+            return Project(_narrowed(child, set[str]().union(*(read(o.value) for o in outputs))), outputs)
+        case Join(inputs, conditions):
+            below = wanted.union(*(read(condition) for condition in conditions))
+            return Join(tuple(_narrowed(child, below) for child in inputs), conditions)
+        case Exists(left, right):
+            below = _matched(plan, wanted)
+            return replace(plan, left=_only(_narrowed(left, below), below), right=_narrowed(right, below))
+        case OuterJoin(left, right):
+            below = _matched(plan, wanted)
+            return replace(plan, left=_narrowed(left, below), right=_narrowed(right, below))
+        case Window(child, partition, outputs):
+            below = wanted.union(*(read(value) for value in partition), *(read(o.value) for o in outputs))
+            return replace(plan, input=_narrowed(child, below))
+        case GroupBy(child, keys, partials):
+            return replace(plan, input=_narrowed(child, _grouped(keys, partials)))
+        case Repeat(child, times):
+            return Repeat(_narrowed(child, wanted | read(times)), times)
+        case Generate(child):
+            return replace(plan, input=_narrowed(child, wanted | read(plan.generator)))
+        case UnionAll(inputs):
+            return UnionAll(tuple(_narrowed(child, set(names(child.columns))) for child in inputs))
+        case _:
+            return plan
+
+
+def _matched(plan: Exists | OuterJoin, wanted: set[str]) -> set[str]:
+    """The columns that are *wanted* of two inputs, and those that they are matched by."""
+    below = wanted.union(*(read(condition) for condition in plan.conditions))
+    return below.union(*(read(value) for pair in plan.keys for value in pair))
+
+
+def _grouped(keys: Sequence[Output], partials: Sequence[Partial]) -> set[str]:
+    """The columns that grouping reads."""
+    values = [key.value for key in keys]
+    values += [scalar for p in partials for scalar in (p.argument, p.where) if scalar is not None]
+    return set[str]().union(*(read(value) for value in values))
 
 
 def _only(plan: Plan, wanted: set[str]) -> Plan:

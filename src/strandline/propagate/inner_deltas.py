@@ -59,8 +59,8 @@ class Prepared:
         return delta_of(block, self.changed, insert_only=False, inner=before, **self.told)
 
     def also(self, plan: Plan) -> Prepared:
-        """The same with one inner plan more."""
-        return replace(self, inner=(*self.inner, Inner(f"inner {len(self.inner) + 1}", plan)))
+        """The same with one inner plan more, under a name that neither a view nor a table of a source can have."""
+        return replace(self, inner=(*self.inner, Inner(f".inner {len(self.inner) + 1}", plan)))
 
 
 def prepared(block: Block, changed: Collection[str], known: Known, assumed: Assumed, **told: Any) -> Prepared:
@@ -68,10 +68,13 @@ def prepared(block: Block, changed: Collection[str], known: Known, assumed: Assu
 
     Each of them is known before the next is looked at. Where all rows are put in order, all are read.
     """
-    found = Prepared(narrowed(block), changed, {"assumed": assumed, **told})
+    simple = replace(block, body=simplified(block.body, assumed)[0])
+    found = Prepared(narrowed(simple), changed, {"assumed": assumed, **told})
     if block.ordered is not None and not block.ordered.sections:
         return found
-    for candidate in candidates(simplified(found.block.body, assumed)[0], changed):
+    for candidate in candidates(found.block.body, changed):
+        if any(each.plan == candidate.plan for each in found.inner):
+            continue
         more = found.also(candidate.plan)
         delta = more.inner_delta(len(found.inner))
         if delta is not None and any(_much_is_read(asked, known) for asked in candidate.asked(delta.plan)):
@@ -122,7 +125,7 @@ class Storing:
 
     def taken(self, inner: Inner, delta: BlockDelta) -> Inner:
         """*inner*, with its delta stored."""
-        path = f"{self._path}-{inner.name.replace(' ', '-')}"
+        path = f"{self._path}-{inner.name.strip('.').replace(' ', '-')}"
         sql = self._binding.sql(delta.plan, self.pins, signed=True)
         stored = write_delta(self._engine, sql, inner.plan.columns, path)
         there, made_of = self.pins.deltas, {**self.pins.shared, inner.name: relations(inner.plan)}
