@@ -8,6 +8,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from strandline.algebra.scalar import Call, Lit, Scalar
+from strandline.sql.precedence import bound_otherwise
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -38,6 +39,8 @@ def meaning(node: exp.Expr, lookup: Lookup, depth: int = 0) -> Scalar | None:
     known = lookup(node)
     if known is not None:
         return known
+    if bound_otherwise(node):
+        return None
     if type(node) in _BINARY:
         return _call(_BINARY[type(node)], [node.this, node.expression], lookup, depth)
     match node:

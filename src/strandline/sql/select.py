@@ -23,6 +23,7 @@ from strandline.sql.from_clause import FromClause, is_generator, made_rows
 from strandline.sql.functions import is_aggregate, loose_aggregates
 from strandline.sql.grouping import Grouping, Groups
 from strandline.sql.names import places, quoted
+from strandline.sql.precedence import bound_otherwise
 from strandline.sql.pushdown import with_conditions_inside
 from strandline.sql.references import Reference
 from strandline.sql.relations import Analyser, Relation, empty_inputs
@@ -136,7 +137,7 @@ class SelectCompiler:
         grouped = isinstance(scope, Groups)
         if not grouped and any(is_aggregate(self.query, part) for part in parts(node, scope.values)):
             raise Uncovered("CLAUSE", "an aggregate stands outside SELECT and HAVING")
-        if isinstance(node, exp.EQ) and id(node) not in scope.values:
+        if isinstance(node, exp.EQ) and not bound_otherwise(node) and id(node) not in scope.values:
             return Call("=", tuple(expression(self.query, side, scope.column) for side in (node.this, node.expression)))
         return expression(self.query, node, scope.column)
 

@@ -82,3 +82,9 @@ SELECT * EXCEPT (d) FROM l.r
 -- name: hinted
 -- strategy: incremental
 SELECT /*+ BROADCAST(s) */ r.k, s.k AS sk FROM l.r JOIN l.s ON r.a = s.a
+
+-- name: comparisons_side_by_side
+-- strategy: incremental
+-- tested
+SELECT k, flag = even BETWEEN false AND true AS shown, flag = even < true AS less
+FROM (SELECT k, flag, k % 2 = 0 AS even FROM l.kinds) WHERE flag = even IN (true, false)
