@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import TableNotFoundError
+from deltalake.schema import PrimitiveType
 
 from strandline.engine import opened as module
 from strandline.engine.opened import opened
@@ -64,3 +65,10 @@ def test_only_so_many_are_kept(path: str, monkeypatch: pytest.MonkeyPatch) -> No
         opened(path, version)
     assert opened(path, 0) is not first
     assert len(module._kept) <= 2
+
+
+def test_a_table_whose_texts_are_padded_is_not_read_by_its_files(tmp_path: Path) -> None:
+    for number, (declared, plain) in enumerate((("varchar(5)", True), ("char(5)", False))):
+        field = Field("a", PrimitiveType("string"), metadata={"__CHAR_VARCHAR_TYPE_STRING": declared})
+        table = DeltaTable.create(str(tmp_path / str(number)), Schema([field]))
+        assert opened(table.table_uri).plain is plain

@@ -8,6 +8,7 @@ microseconds; in an object store it would take as long as opening, so there noth
 from __future__ import annotations
 
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
@@ -18,6 +19,9 @@ from deltalake import DeltaTable
 
 from strandline.engine.places import on_disk
 from strandline.engine.statistics import Files
+
+_DECLARED = re.compile(r'"__CHAR_VARCHAR_TYPE_STRING": ?"([^"]*)"')
+"""Where Spark notes the declared type of a text, which may be inside another type."""
 
 _PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoint", "checkpointProtection"})
 
@@ -41,7 +45,12 @@ class Opened:
         metadata, protocol = self.table.metadata(), self.table.protocol()
         mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
         known = _PLAIN_FEATURES.issuperset(protocol.reader_features or ())
-        return not metadata.partition_columns and not mapped and known
+        return not metadata.partition_columns and not mapped and known and not self._pads
+
+    @property
+    def _pads(self) -> bool:
+        """Whether a text of the table is shown longer than it is stored: one of type CHAR(n)."""
+        return any(str(kind).startswith("char") for kind in re.findall(_DECLARED, self.table.schema().to_json()))
 
     @property
     def files(self) -> Files:
