@@ -13,11 +13,23 @@ from contextvars import ContextVar
 from typing import Literal, NamedTuple
 
 Work = Literal[
-    "own", "catalog", "log", "files", "seeking", "commit", "spark", "committing", "starting", "waiting", "metrics"
+    "own",
+    "catalog",
+    "log",
+    "files",
+    "seeking",
+    "columns",
+    "commit",
+    "spark",
+    "committing",
+    "starting",
+    "waiting",
+    "metrics",
 ]
 """``own`` is our own computing: plans, SQL text, choices. ``log`` is that of a Delta table, read without Spark;
-``files`` are those of stored deltas; ``seeking`` is for rows of large tables by few keys, without Spark; ``commit`` is
-one without Spark. ``spark`` is a call of Spark, ``committing`` one that commits too."""
+``files`` are those of stored deltas; ``seeking`` is for rows of large tables by few keys, ``columns`` is computing with
+few rows, both without Spark; ``commit`` is one without Spark. ``spark`` is a call of Spark, ``committing`` one that
+commits too."""
 
 _EPOCH = time.time() - time.monotonic()
 

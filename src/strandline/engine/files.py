@@ -13,6 +13,9 @@ from pyarrow import fs
 
 from strandline.engine.places import filesystem, on_disk
 
+_PARQUET = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+"""Old timestamps, of nanoseconds, have no room for all years."""
+
 
 def has_parquet(path: str, storage_options: Mapping[str, str] | None = None) -> bool:
     """Whether a Parquet file lies directly below *path*: an engine may write none for a result without rows."""
@@ -26,6 +29,14 @@ def parquet_files(path: str, storage_options: Mapping[str, str] | None = None) -
     found = filesystem(path, storage_options).get_file_info(fs.FileSelector("", recursive=False))
     names = sorted(str(info.path) for info in found)
     return [f"{path.rstrip('/')}/{name}" for name in names if name.endswith(".parquet")]
+
+
+def sizes(path: str, storage_options: Mapping[str, str] | None = None) -> list[int]:
+    """The bytes of each of these files."""
+    if (here := on_disk(path)) is not None:
+        return [file.stat().st_size for file in here.glob("*.parquet")]
+    found = filesystem(path, storage_options).get_file_info(fs.FileSelector("", recursive=False))
+    return [int(info.size or 0) for info in found if str(info.path).endswith(".parquet")]
 
 
 def count_signs(path: str, sign: str, storage_options: Mapping[str, str] | None = None) -> tuple[int, int]:
@@ -79,6 +90,16 @@ def values(path: str, column: str, most: int, storage_options: Mapping[str, str]
 def columns(path: str, storage_options: Mapping[str, str] | None = None) -> pa.Schema | None:
     """The columns of the files at *path*; None if there are none."""
     return _stored(path, storage_options).schema if has_parquet(path, storage_options) else None
+
+
+def dataset(
+    folder: str, paths: Sequence[str], schema: pa.Schema, storage_options: Mapping[str, str] | None = None
+) -> ds.Dataset:
+    """Some files below a *folder*, which have columns of *schema*; one that a file lacks is NULL in it."""
+    if on_disk(folder) is not None:
+        return ds.dataset([str(on_disk(path)) for path in paths], schema=schema, format=_PARQUET)
+    below = [path.removeprefix(f"{folder.rstrip('/')}/") for path in paths]
+    return ds.dataset(below, schema=schema, format=_PARQUET, filesystem=filesystem(folder, storage_options))
 
 
 def _stored(path: str, storage_options: Mapping[str, str] | None) -> ds.Dataset:

@@ -13,11 +13,15 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from functools import reduce
 from itertools import count
+from operator import and_, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import DeltaError
 
@@ -44,6 +48,11 @@ _STORED = re.compile(r"parquet\.`((?:[^`]|``)+)`")
 _NOT_IN_ARROW = ("interval", "variant", "void", "geometry", "geography", "time(")
 _NUMBERS = count(1)
 
+MOST_ROWS = 4_000_000
+MOST_BYTES = 512 << 20
+MOST_BYTES_FETCHED = 64 << 20
+"""Of a table that more rows, or files of more bytes, would be read of, none are read here; fewer from elsewhere."""
+
 ARRANGED, FOUND = "arranged", "found"
 """Folders of what is kept for seeking, and of rows that were found, as long as a step lasts."""
 
@@ -68,6 +77,8 @@ class PinnedReads:
         self._feeds = feeds
         self._names: dict[str, str | None] = {}
         self._apart: dict[tuple[str, int, int], Any] = {}
+        self._here: dict[str, pa.Table | None] = {}
+        self._read_here: list[Scanned] = []
         self._seeking = None if kept is None else Seeking(kept / ARRANGED, self._options)
         self._sought = None if kept is None else kept / FOUND / uuid.uuid4().hex
 
@@ -122,8 +133,67 @@ class PinnedReads:
 
     @property
     def scanned(self) -> tuple[Scanned, ...]:
-        """What was read to seek rows."""
-        return () if self._seeking is None else tuple(self._seeking.read)
+        """What was read without Spark: to seek rows, or to compute with them here."""
+        return (*self._read_here, *(() if self._seeking is None else self._seeking.read))
+
+    def rows(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        told: Mapping[str, Any],
+        met: Mapping[str, pa.ChunkedArray],
+    ) -> pa.Table | None:
+        """The rows of a version that are as is *told*, and have values that columns are *met* with; perhaps more.
+
+        None if they are many, or not to be had here. All of them are read once, however often they are asked for.
+        """
+        if met and self._seeking is not None and plain_files(path, version, self._options) is not None:
+            with spending("seeking"):
+                found = self._seeking.meeting(path, version, told, columns, met)
+            if found is not None:
+                return found
+        said = json.dumps([path, version, list(columns), told])
+        if said not in self._here:
+            self._here[said] = self._rows_here(path, version, columns, told)
+        return self._here[said]
+
+    def stored_rows(self, path: str, columns: Sequence[str]) -> pa.Table:
+        """Columns of all rows of stored files."""
+        rows = files.read_rows(path, self._options, columns)
+        stored = files.sizes(path, self._options)
+        self._read_here.append(Scanned(path, len(stored), sum(stored), rows.num_rows))
+        return rows
+
+    def _rows_here(self, path: str, version: int, columns: Sequence[str], told: Mapping[str, Any]) -> pa.Table | None:
+        within = told.get("within") or {}
+        found = plain_files(path, version, self._options, within)
+        if found is None:
+            return None
+        if self._seeking is not None and "among" in told:
+            with spending("seeking"):
+                sought = self._seeking.rows(path, version, told)
+            if sought is not None:
+                return sought.select(list(columns))
+        size = opened(path, version, self._options).files.within(within)
+        most = MOST_BYTES_FETCHED if places.on_disk(path) is None else MOST_BYTES
+        if size.rows is None or size.rows > MOST_ROWS or size.bytes > most:
+            return None
+        with spending("files"):
+            rows = self._rows_of_files(path, version, found[0], columns, within)
+        self._read_here.append(Scanned(path, size.files, size.bytes, rows.num_rows))
+        return rows
+
+    def _rows_of_files(
+        self, path: str, version: int, paths: Sequence[str], columns: Sequence[str], within: Mapping[str, Any]
+    ) -> pa.Table:
+        """The rows of some files of a version that lie *within* ranges."""
+        kinds = pa.schema(opened(path, version, self._options).table.schema().to_arrow())
+        schema = pa.schema([pa.field(name, usual_type(kinds.field(name).type)) for name in kinds.names])
+        if not paths:
+            return pa.schema([schema.field(name) for name in columns]).empty_table()
+        stored = files.dataset(path, paths, schema, self._options)
+        return stored.to_table(columns=list(columns), filter=inside(within, schema))
 
     def _rows(self, path: str, version: int, told: Mapping[str, Any]) -> DataFrame | None:
         """The rows that are sought in a version, handed over in a file; None if that is better left to Spark."""
@@ -256,6 +326,21 @@ def read_version(
         return usual(known.table.to_pyarrow_table(columns=list(columns), filters=within)) if known.plain else None
     except (DeltaError, OSError):
         return None
+
+
+def inside(within: Mapping[str, Sequence[Ends]], schema: pa.Schema) -> pc.Expression | None:
+    """For Arrow: that columns lie within ranges; None if nothing is known of any, or it is of no use to Arrow."""
+    tests = [_lies(name, schema.field(name).type, pairs) for name, pairs in within.items() if pairs]
+    known = [test for test in tests if test is not None]
+    return reduce(and_, known) if known else None
+
+
+def _lies(name: str, kind: pa.DataType, pairs: Sequence[Ends]) -> pc.Expression | None:
+    if not pa.types.is_signed_integer(kind) and not pa.types.is_date(kind):
+        return None
+    read = date.fromisoformat if pa.types.is_date(kind) else int
+    ends = [(pa.scalar(read(low), kind), pa.scalar(read(high), kind)) for low, high in pairs]
+    return reduce(or_, [(pc.field(name) >= low) & (pc.field(name) <= high) for low, high in ends])
 
 
 def read_feed(path: str, first: int, last: int, options: Mapping[str, str] | None = None) -> pa.Table | None:

@@ -86,6 +86,18 @@ class Seeking:
             return None
         return self._once(path, version, told)
 
+    def meeting(
+        self, path: str, version: int, told: Told, columns: Sequence[str], met: Mapping[str, pa.ChunkedArray]
+    ) -> pa.Table | None:
+        """The rows of a version of a table whose columns have values that they are *met* with; NULL meets nothing."""
+        if on_disk(path) is None:
+            return None
+        table = _Table(path, version, told, self._options)
+        if table.rows <= LEAST_ROWS or not table.can_be_read([*columns, *met]):
+            return None
+        known = {name: Keys(pc.unique(_as(values, table.type(name)).drop_null())) for name, values in met.items()}
+        return self._found_by(table, known, columns)
+
     def _once(self, path: str, version: int, told: Told) -> pa.Table | None:
         """The rows, sought once in a step, whether they are handed over or tell what to seek next."""
         said = json.dumps([path, version, {name: told.get(name) for name in ("within", "among", "columns")}])
@@ -99,6 +111,10 @@ class Seeking:
             return None
         asked = {name: self._keys(origins, table.type(name)) for name, origins in told["among"].items()}
         known = {name: keys for name, keys in asked.items() if keys is not None}
+        return self._found_by(table, known, columns)
+
+    def _found_by(self, table: _Table, known: Mapping[str, Keys], columns: Sequence[str]) -> pa.Table | None:
+        """The rows of a table that have *known* values; None if they are too many."""
         shares = {name: keys.share(table.spans(name)) for name, keys in known.items()}
         by = min(shares, key=lambda name: shares[name], default=None)
         if by is None or shares[by] > MOST_SHARE or shares[by] * table.rows > MOST_ROWS:
@@ -108,7 +124,7 @@ class Seeking:
         arranged = {file: self._by_key(table, file, by, read, known[by]) for file in settled}
         parts = [part for part in arranged.values() if part is not None]
         others = [file for file in table.paths if arranged.get(file) is None]
-        self._note(path, parts, others)
+        self._note(table.path, parts, others)
         parts.append(table.scanned(others, {name: keys.values for name, keys in known.items()}, read))
         found = pa.concat_tables([part.cast(table.schema_of(read)) for part in parts])
         for name, keys in known.items():
@@ -165,6 +181,7 @@ class _Table:
         self._within = self._files.paths_within(told.get("within", {}))
         self._folder = str(on_disk(path))
         self._other = told.get("other")
+        self.path = path
         self._table = (path, options)
         self.rows = self._files.size_within(told.get("within", {})).rows or 0
 

@@ -43,6 +43,13 @@ WriteMode: TypeAlias = Literal["append", "overwrite", "error"]
 
 _TAG = "strandline"
 
+_USUAL = {
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.timestampType": "timestamp_ltz",
+}
+"""Settings that change what an expression gives, as they are if nobody sets them."""
+
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
 
 _LOOKING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -123,6 +130,16 @@ class Engine:
     def capabilities(self) -> Capabilities:
         """What the engine behind the session can do."""
         return probe(self.spark)
+
+    @cached_property
+    def usual_arithmetic(self) -> bool:
+        """Whether values are computed as Apache Spark does unless it is told otherwise.
+
+        A view equals what its own engine computes; another one rounds in ways of its own, and so do old settings.
+        """
+        if self.capabilities.engine != "spark":
+            return False
+        return all(str(self.worker.conf.get(name, usual)).lower() == usual for name, usual in _USUAL.items())
 
     @cached_property
     def seeks(self) -> bool:
@@ -267,6 +284,31 @@ class Engine:
         if read is not None:
             read.update(pinned_tables(sql))
         return self.worker.sql(reads.replaced(sql) if reads is not None else sql)
+
+    def table_rows(
+        self,
+        path: str,
+        version: int,
+        columns: Sequence[str],
+        told: Mapping[str, Any],
+        met: Mapping[str, pa.ChunkedArray],
+    ) -> pa.Table | None:
+        """Within a step: the rows of a version of a table that are as is *told*, and *met* by values of columns.
+
+        There may be more; None if they are left to Spark.
+        """
+        reads, read = self._thread.reads, self._thread.read
+        if reads is None or read is None:
+            return None
+        found = reads.rows(path, version, columns, told, met)
+        if found is not None:
+            read.add((path, version))
+        return found
+
+    def stored_rows(self, path: str, columns: Sequence[str]) -> pa.Table:
+        """Within a step: columns of all rows of stored files."""
+        assert self._thread.reads is not None
+        return self._thread.reads.stored_rows(path, columns)
 
     @property
     def _calling(self) -> Work:
