@@ -1,6 +1,6 @@
 """Random views through random changes on Spark: the incremental result equals recomputation.
 
-``python -m tests.campaign.views [VIEWS] [SEED]``
+``python -m tests.campaign.views [VIEWS] [SEED] [--by-spark]``; with the flag nothing is computed without Spark.
 """
 
 from __future__ import annotations
@@ -8,12 +8,16 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from strandline import Warehouse
 from strandline.engine.session import Engine
+from tests.campaign import by_spark
 from tests.campaign.random_sql import OPEN, Generator
 from tests.campaign.together import different
+
+BY_SPARK = "--by-spark"
 
 
 def run(folder: Path, engine: Engine, seed: int, views: int, rounds: int) -> dict[str, int]:
@@ -53,4 +57,6 @@ def main(views: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    numbers = [int(each) for each in sys.argv[1:] if each != BY_SPARK]
+    with by_spark.everything() if BY_SPARK in sys.argv else nullcontext():
+        main(*[*numbers, *(100, 1)[len(numbers) :]])

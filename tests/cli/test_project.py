@@ -79,7 +79,7 @@ def test_from_view_files_to_verified_views(shop: Path, context: Context, invoke:
         (1, "recompute", "full"),
     ]
     assert all(step["predicted"] > 0 and step["mode"] == "interpreted" for step in steps)
-    assert steps[1]["measured"]["jobs"] > 0
+    assert steps[1]["measured"]["jobs"] == 0 and steps[1]["left_to_spark"] == steps[2]["left_to_spark"] == []
     history = invoke("history", "revenue", project=shop, context=context).stdout
     assert "FIRST_FILL" in history
     assert "predicted  seconds" in history
@@ -90,7 +90,7 @@ def test_from_view_files_to_verified_views(shop: Path, context: Context, invoke:
     profiled = {(step["kind"], step["subject"]): step for step in profile["steps"]}
     assert [step["start"] for step in profile["steps"]] == sorted(step["start"] for step in profile["steps"])
     compute, install = profiled["compute", "revenue"], profiled["install", "revenue"]
-    assert compute["seconds"]["jobs"] > 0
+    assert compute["seconds"]["columns"] > 0 and "jobs" not in compute["seconds"]
     assert sum(compute["seconds"].values()) == pytest.approx(compute["elapsed"], abs=0.1)
     assert [(read["table"], read["rows"]) for read in compute["read"]] == [
         ("revenue", 2),
@@ -100,7 +100,7 @@ def test_from_view_files_to_verified_views(shop: Path, context: Context, invoke:
     assert install["read"] == [], "small tables change without Spark"
     assert [commit["files_added"] for commit in install["wrote"]] == [1]
     printed = invoke("history", "--profile", profile["refresh"][:6], project=shop, context=context).stdout
-    assert "Spark, jobs" in printed
+    assert "columns, here" in printed
     assert "install revenue" in printed
     unknown = invoke("history", "--profile", "xyz", project=shop, context=context)
     assert (unknown.exit_code, "NO_PROFILE" in unknown.stderr) == (1, True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from strandline import StrandlineError, Warehouse
 from strandline.propagate.progress import Event
+from tests.campaign import by_spark
 from tests.cluster.standalone import kill_tree
 from tests.warehouse.shop import Shop, create_views
 
@@ -69,7 +70,8 @@ def say(answer: dict[str, Any]) -> None:
 
 
 def main(project: str, remote: str | None = None) -> None:
-    with Warehouse.open(project, remote=remote) as warehouse:
+    # Of so few rows nothing would be left to the cluster.
+    with by_spark.everything(), Warehouse.open(project, remote=remote) as warehouse:
         for line in sys.stdin:
             asked = json.loads(line)
             try:

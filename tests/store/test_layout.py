@@ -16,6 +16,7 @@ from strandline.engine import session
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
 from strandline.store import install
+from tests.campaign import by_spark
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +30,7 @@ def warehouse(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -
     keys = [(17 * number) % ROWS for number in range(ROWS)]
     rows = {"k": pa.array(keys, pa.int64()), "j": [ROWS - key for key in keys], "x": [0.5 * key for key in keys]}
     write_deltalake(str(tmp_path / "lake" / "t"), pa.table(rows))
-    with Warehouse.open(tmp_path / "project", spark=engine.spark) as warehouse:
+    with by_spark.everything(), Warehouse.open(tmp_path / "project", spark=engine.spark) as warehouse:
         # Little data would be written as one file: without Spark, or after Spark has put small parts together.
         monkeypatch.setattr("strandline.propagate.step_maker.SMALL_BYTES", 0)
         monkeypatch.setitem(session._COMPILED, "spark.sql.adaptive.enabled", "false")

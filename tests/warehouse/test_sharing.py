@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 
@@ -40,8 +41,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory, engine: Engine, shop: Shop) -> Iterator[Warehouse]:
-    """One for all tests here, each of which leaves it up to date."""
-    with followed(tmp_path_factory.mktemp("project"), engine, shop, VIEWS) as warehouse:
+    """One for all tests, each of which leaves it up to date. Costs stay fixed: of little data sharing saves little."""
+    with (
+        mock.patch("strandline.propagate.executor.calibrate"),
+        followed(tmp_path_factory.mktemp("project"), engine, shop, VIEWS) as warehouse,
+    ):
         yield warehouse
 
 

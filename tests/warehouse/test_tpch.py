@@ -5,19 +5,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from strandline.engine.session import Engine
-from tests.campaign import sought
+from tests.campaign import by_spark, sought
 from tests.campaign.tpch.following import follow, queries, strategy_of
 
 
 @pytest.mark.spark
-def test_queries_equal_their_recomputation_after_each_cycle(tmp_path: Path, engine: Engine) -> None:
+@pytest.mark.parametrize("computing", [nullcontext, by_spark.everything], ids=["over columns", "by Spark"])
+def test_queries_equal_their_recomputation_after_each_cycle(
+    tmp_path: Path, engine: Engine, computing: Callable[[], AbstractContextManager[None]]
+) -> None:
     views = [view for view in queries() if view.tested]
-    with sought.everywhere() as tables:
+    with computing(), sought.everywhere() as tables:
         reports = follow(tmp_path, engine, views, scale=0.01, cycles=1)
     assert len(tables) > len(views)
     for view in views:

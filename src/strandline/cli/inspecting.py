@@ -269,6 +269,7 @@ def _step(view: str, entry: HistoryEntry) -> dict[str, Any]:
         "predicted": step.result.get("predicted"),
         "mode": step.result.get("mode"),
         "measured": step.result.get("measured"),
+        "left_to_spark": step.result.get("left_to_spark"),
         "started_at": step.started_at.isoformat() if step.started_at else None,
         "finished_at": step.finished_at.isoformat() if step.finished_at else None,
         "error": step.error,

@@ -28,6 +28,7 @@ MEANING = {
     "jobs": "Spark, jobs",
     "spark": "Spark",
     "seeking": "seeking rows",
+    "columns": "columns, here",
     "commit": "commits",
     "log": "Delta logs",
     "files": "stored deltas",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,12 +66,22 @@ class Binding:
 
     def rows_within(self, scan: Scan, limits: Limits, pins: Pins) -> int:
         """The rows of a table in files that may lie within *limits*, as far as they are known."""
-        found = tables.pinned(self._selected(scan, pins))
+        found = tables.pinned(self.selected(scan, pins))
         if found is None:
             return 0
         path, version = found
         within = stored_limits(scan, limits, self._table_of(scan))
         return opened(path, version, self._options).files.size_within(within).rows or 0
+
+    def rows_near(self, scan: Scan, pins: Pins) -> int:
+        """About how many rows of a table lie where a scan reads it; many where nobody knows."""
+        found = tables.pinned(self.selected(scan, pins))
+        if found is None:
+            return sys.maxsize
+        path, version = found
+        within = stored_limits(scan, dict(scan.limits) if isinstance(scan, Near) else {}, self._table_of(scan))
+        rows = opened(path, version, self._options).files.within(within).rows
+        return sys.maxsize if rows is None else rows
 
     def _known_ranges(self, path: str, column: Column) -> Ranges | None:
         """The ranges of a column of stored rows; what is stored in a refresh stays as it is."""
@@ -125,13 +136,13 @@ class Binding:
         """The SELECT that yields the fields of *scan*, with ``__sign`` for a change."""
         match scan.operand:
             case At() | Backing():
-                return tables.near(self._selected(scan, pins), self._told(scan, pins))
+                return tables.near(self.selected(scan, pins), self.told(scan, pins))
             case Change(relation):
                 return self._change(relation, pins.deltas[relation], scan.fields)
             case Bag(name):
                 return f"SELECT {quoted_list(names(scan.fields))} FROM parquet.{quoted(pins.bags[name])}"
 
-    def _selected(self, scan: Scan, pins: Pins) -> str:
+    def selected(self, scan: Scan, pins: Pins) -> str:
         """The SELECT that yields the fields of a table."""
         if isinstance(scan.operand, At):
             pinned = pins.pre if scan.operand.state == "pre" else pins.post
@@ -139,7 +150,7 @@ class Binding:
         assert pins.baseline is not None
         return tables.select(pins.node.path, pins.baseline, scan.fields)
 
-    def _told(self, scan: Scan, pins: Pins) -> tables.Told:
+    def told(self, scan: Scan, pins: Pins) -> tables.Told:
         """What is known of the rows of a table that matter, by the columns as they are stored."""
         if not isinstance(scan, Near):
             return {}
@@ -154,15 +165,15 @@ class Binding:
                 among[stored] = values
         if among:
             columns = scan.fields if node is None else node.stored
-            told |= {"among": among, "columns": list(names(columns)), "other": self._other_version(scan, pins)}
+            told |= {"among": among, "columns": list(names(columns)), "other": self.other_version(scan, pins)}
         return told
 
-    def _other_version(self, scan: Scan, pins: Pins) -> int | None:
+    def other_version(self, scan: Scan, pins: Pins) -> int | None:
         """The version of a table on the other side of the change; files that are in both stay as they are."""
         if not isinstance(scan.operand, At) or not {scan.operand.relation} <= pins.pre.keys() & pins.post.keys():
             return None
         other = replace(scan, operand=replace(scan.operand, state="post" if scan.operand.state == "pre" else "pre"))
-        return tables.pinned_version(self._selected(other, pins))
+        return tables.pinned_version(self.selected(other, pins))
 
     def _values(self, origin: Origin, pins: Pins) -> tables.Told | None:
         """Where the values of an origin are to be found."""
@@ -171,9 +182,11 @@ class Binding:
             where = self._stored(scan, field, pins)
             return None if where is None else tables.stored_values(where[0], where[1].name)
         column = self._stored_column(scan, field)
-        return (
-            None if column is None else tables.found_values(self._selected(scan, pins), self._told(scan, pins), column)
-        )
+        return None if column is None else tables.found_values(self.selected(scan, pins), self.told(scan, pins), column)
+
+    def node(self, relation: str) -> Node | None:
+        """The view, block or copy of that name; None of a table of a source, or what is stored inside a view."""
+        return self._vdag.nodes.get(relation)
 
     def _table_of(self, scan: Scan) -> Node | None:
         """The node whose table is scanned as others see it; a source's table, or its own, is read as it is stored."""
@@ -206,17 +219,20 @@ class Binding:
         return tuple(stored[column.name] for column in columns)
 
     def _change(self, relation: str, delta: Delta, columns: Schema) -> str:
-        node = self._vdag.nodes.get(relation)
-        if node is None or node.copied:
+        reading = self.reading_change(relation, delta)
+        if reading is None:
             pairs = zip(self.stored_names(relation, columns), names(columns), strict=True)
             shown = ", ".join(f"{quoted(stored)} AS {quoted(name)}" for stored, name in pairs)
             return f"SELECT {shown}, {SIGN} FROM parquet.{quoted(delta.path)}"
+        visible = render(reading, lambda scan: tables.stored_delta(delta.path, scan.fields))
+        return f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({visible})"
+
+    def reading_change(self, relation: str, delta: Delta) -> Plan | None:
+        """The visible changes of a view or block, from those of its stored rows; None of a table, which are stored."""
+        node = self._vdag.nodes.get(relation)
+        if node is None or node.copied:
+            return None
         if delta.form == "copies":
             assert node.block is not None
-            scan = Scan(Change(relation), "", node.block.body.columns)
-            reading = node.block.reading_copies(scan)
-        else:
-            scan = Scan(Change(relation), "", node.stored)
-            reading = node.reading(scan)
-        visible = render(Net(reading), lambda _: tables.stored_delta(delta.path, scan.fields))
-        return f"SELECT {quoted_list((*names(columns), SIGN))} FROM ({visible})"
+            return Net(node.block.reading_copies(Scan(Change(relation), "", node.block.body.columns)))
+        return Net(node.reading(Scan(Change(relation), "", node.stored)))

@@ -30,6 +30,7 @@ from strandline.errors import RefreshError
 from strandline.ingest.copied import CopiedSource
 from strandline.propagate.binding import Pins
 from strandline.propagate.context import Context
+from strandline.propagate.here import Here
 from strandline.reasons import Reason
 from strandline.sql.names import quoted
 from strandline.store.deltas import Delta
@@ -209,6 +210,10 @@ class ConstraintChecks:
         """The checks that give values, with the first few of them; what another node asked is known."""
         texts = {check: self._text(check, pins) for check in checks}
         with self._asking:
+            here = Here(self._context.engine, self._context.binding)
+            for check, text in texts.items():
+                if text not in self._known and (rows := here.rows(check.plan, pins)) is not None and not rows.num_rows:
+                    self._known[text] = []
             unknown = [text for text in dict.fromkeys(texts.values()) if text not in self._known]
             found: dict[str, list[str]] = {text: [] for text in unknown}
             numbered = [f"SELECT {number} AS number, shown FROM ({text})" for number, text in enumerate(unknown)]

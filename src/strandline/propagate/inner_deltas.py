@@ -14,10 +14,9 @@ from strandline.algebra.plan import Change, Plan, Scan, SemiJoin, relations
 from strandline.algebra.prune import narrowed
 from strandline.cost.charges import Extent
 from strandline.engine.seeking import LEAST_ROWS
-from strandline.engine.session import Engine
 from strandline.propagate.binding import Binding, Pins
+from strandline.propagate.computing import Computing
 from strandline.propagate.reach import Reach
-from strandline.store.deltas import write_delta
 
 LEAST_KEYS = 20_000
 """A delta whose keys are among fewer values than these is as good as stored."""
@@ -105,9 +104,9 @@ def _few_keys(limits: Limits, known: Known) -> bool:
 class Storing:
     """Computes and stores inner deltas, each at a place that begins with *path*; *pins* know those that are stored."""
 
-    def __init__(self, engine: Engine, binding: Binding, pins: Pins, path: str) -> None:
+    def __init__(self, computing: Computing, binding: Binding, pins: Pins, path: str) -> None:
         self.pins = pins
-        self._engine = engine
+        self._computing = computing
         self._binding = binding
         self._path = path
 
@@ -126,8 +125,7 @@ class Storing:
     def taken(self, inner: Inner, delta: BlockDelta) -> Inner:
         """*inner*, with its delta stored."""
         path = f"{self._path}-{inner.name.strip('.').replace(' ', '-')}"
-        sql = self._binding.sql(delta.plan, self.pins, signed=True)
-        stored = write_delta(self._engine, sql, inner.plan.columns, path)
+        stored = self._computing.delta(delta.plan, self.pins, inner.plan.columns, path)
         there, made_of = self.pins.deltas, {**self.pins.shared, inner.name: relations(inner.plan)}
         self.pins = replace(self.pins, deltas={**there, inner.name: stored}, shared=made_of)
         return replace(inner, empty=not stored.rows)

@@ -25,18 +25,23 @@ from strandline.ingest.leaf import ingest, log_transactions
 from strandline.ingest.uncopied import HISTORY, NOTED
 from strandline.integrate.fill import Filling
 from strandline.propagate.binding import Pins
+from strandline.propagate.computing import Computing
 from strandline.propagate.constraints import CONSTRAINTS, ConstraintChecks, Found, found_by
 from strandline.propagate.context import Context
+from strandline.propagate.here import Here
 from strandline.propagate.inner_deltas import Storing, prepared
 from strandline.propagate.plan import NodePlan, RefreshPlan, SharedDelta, Step, key_of
 from strandline.propagate.planner import DEFINITION
 from strandline.propagate.relevance import in_own_columns, relevant
 from strandline.sources.protocol import Position
 from strandline.store import layout
-from strandline.store.deltas import Delta, require_whole, write_delta, write_summary
+from strandline.store.deltas import Delta, require_whole, write_delta
 from strandline.store.install import install
 from strandline.store.node import Node, passing_node
-from strandline.store.tables import committed_version, fill, make_ready
+from strandline.store.tables import committed_version, fill, fill_with, make_ready
+
+MOST_FILLED = 1_000_000
+"""A table of more rows is written by Spark."""
 
 
 class Steps:
@@ -175,10 +180,11 @@ class Steps:
         under = self._constraints.changed(node, bound, deltas)
         own = in_own_columns(node, deltas, self._context.binding, f"{path}-own", self._context.engine)
         bound = replace(bound, deltas={**own, **there}, shared={join.name: join.shape.relations for join in shared})
-        matter = relevant(self._context.engine, self._context.binding, bound, own)
         binding, engine = self._context.binding, self._context.engine
+        computing = Computing(engine, binding)
+        matter = relevant(engine, binding, computing.here, bound, own)
         joins = [replace(join, empty=not there[join.name].rows) for join in shared]
-        storing = Storing(engine, binding, bound, path)
+        storing = Storing(computing, binding, bound, path)
         body = prepared(node.block, matter.changed, storing, under.assumed, order=plan.order, shared=joins)
         bound = storing.pins
         how: dict[str, Any] = {"insert_only": plan.insert_only, "method": plan.method}
@@ -194,21 +200,14 @@ class Steps:
             return nothing
         apart = node.block.told_apart_by
         if delta.touched_keys is not None and apart and len(delta.terms) * len(node.block.inputs) > 1:
-            touched = binding.sql(delta.touched_keys, bound)
             columns = tuple(key.column for key in apart)
-            shown = tables.distinct(touched, columns)
-            if not engine.write_parquet(shown, bound.bags["keys"]):
+            if not computing.keys(delta.touched_keys, bound, columns, bound.bags["keys"]):
                 return nothing
             stored = Scan(Bag("keys"), "", columns)
             delta = body.delta(stored_keys=stored, **how)
             assert delta is not None
-        summed = delta.form == "summary"
-        sql = self._context.binding.sql(delta.plan, bound, signed=not summed)
-        if summed:
-            written = write_summary(self._context.engine, sql, node.stored, path)
-        else:
-            written = write_delta(self._context.engine, sql, delta.plan.columns, path, delta.form)
-        return {**written.noted(), **read}
+        written = computing.delta(delta.plan, bound, delta.plan.columns, path, delta.form)
+        return {**written.noted(), **read, **computing.noted}
 
     def _share(self, step: Step, path: str) -> dict[str, Any]:
         """The delta of a join, for all nodes that hold it."""
@@ -226,8 +225,9 @@ class Steps:
         rows_in = {"rows_in": sum(delta.rows for delta in seen_since.values())}
         if delta is None:
             return {**Delta("", 0, 0).noted(), **rows_in}
-        sql = binding.sql(delta.plan, bound, signed=True)
-        return {**write_delta(engine, sql, delta.plan.columns, path).noted(), **rows_in}
+        computing = Computing(engine, binding)
+        written = computing.delta(delta.plan, bound, delta.plan.columns, path)
+        return {**written.noted(), **rows_in, **computing.noted}
 
     def _seen_since(self, plan: NodePlan | SharedDelta) -> dict[str, Delta]:
         """The deltas of what changed since it was seen."""
@@ -293,22 +293,33 @@ class Steps:
         log = DeltaLog(node.path, engine.storage_options)
         before = log.size(plan.baseline).rows if plan.baseline is not None and log.exists() else 0
         version = committed_version(engine, node, plan.baseline, step.id) if resumed else None
-        under = Found()
+        under, left = Found(), dict[str, Any]()
         if version is None:
             under = self._checked(node, plan)
             if plan.baseline is None:
                 make_ready(engine, node, None, step.id)
-            version = fill(
-                engine, node, self._context.contents(node, self._post(node)), self._context.keep_states, step.id
-            )
+            here = Here(engine, self._context.binding)
+            version = self._filled(node, step, here)
+            left = {"left_to_spark": here.left}
         after = log.size(version).rows
         result = {"version": version, "install": "overwrite", "inserted": after or 0, "deleted": before or 0}
-        result |= {"constraints": under.noted, "how": under.how}
+        result |= {"constraints": under.noted, "how": under.how, **left}
         self._holding[node.name] = under.noted
         for name in node.inputs:
             if name not in self._context.vdag.nodes:
                 self._log_leaf(name, plan)
         return result, self._new_version(node, plan, version)
+
+    def _filled(self, node: Node, step: Step, here: Here) -> int:
+        """The version of a table that is written whole."""
+        context, pins = self._context, self._post(node)
+        if node.block is not None:
+            rows = here.rows(node.block.contents, Pins(node, None, pins, pins, {}, {}))
+            if rows is not None and rows.num_rows <= MOST_FILLED:
+                version = fill_with(context.engine, node, rows, context.keep_states, step.id)
+                if version is not None:
+                    return version
+        return fill(context.engine, node, context.contents(node, pins), context.keep_states, step.id)
 
     def _checked(self, node: Node, plan: NodePlan) -> Found:
         """What constraints hold in what a recomputed node is to show: by the changes, if they are there."""

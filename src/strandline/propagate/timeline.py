@@ -14,8 +14,8 @@ from strandline.engine.metrics import Job
 from strandline.stopwatch import Span
 
 PARTS = (
-    "starting", "planning", "building", "driver", "jobs", "spark", "seeking", "commit", "log", "files", "catalog",
-    "publish", "metrics", "other",
+    "starting", "planning", "building", "driver", "jobs", "spark", "seeking", "columns", "commit", "log", "files",
+    "catalog", "publish", "metrics", "other",
 )  # fmt: skip
 """The kinds of work that the wall clock of a refresh is made of."""
 

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from strandline.algebra.block import Form
 from strandline.algebra.schema import Schema, names
 from strandline.engine.files import count_rows, count_signs
+from strandline.engine.little import write_files
 from strandline.engine.session import Engine
 from strandline.sql.names import quoted_list
 from strandline.sql.render import SIGN
@@ -60,6 +64,15 @@ def write_delta(engine: Engine, sql: str, columns: Schema, path: str, form: Form
         return Delta(path, 0, 0, form)
     with spending("files"):
         return Delta(path, *count_signs(path, SIGN, engine.storage_options), form)
+
+
+def store_rows(engine: Engine, rows: pa.Table, columns: Schema, path: str, form: Form = "explicit") -> Delta:
+    """Store rows that were computed here: unit rows, or the groups of a summary delta."""
+    shown = names(columns) if form == "summary" else (*names(columns), SIGN)
+    with spending("files"):
+        write_files(rows.select(list(shown)), path, engine.storage_options)
+    inserted = rows.num_rows if form == "summary" else pc.sum(pc.greater(rows.column(SIGN), 0)).as_py() or 0
+    return Delta(path, inserted, rows.num_rows - inserted, form)
 
 
 def write_summary(engine: Engine, sql: str, columns: Schema, path: str) -> Delta:

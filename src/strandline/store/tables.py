@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from strandline.algebra.schema import names
 from strandline.engine import compaction, places
 from strandline.engine.delta_log import DeltaLog, NoSuchTable
+from strandline.engine.little import writable, write_table
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.sql.names import quoted, quoted_list
+from strandline.stopwatch import spending
 from strandline.store.install import committed, is_tiny, last_commit
 from strandline.store.matching import BOUNDED
 from strandline.store.node import Node
-from strandline.store.replacing import FILE_BYTES, FILE_ROWS, MOST_ROWS, replaceable
+from strandline.store.replacing import FILE_BYTES, FILE_ROWS, MOST_ROWS, in_order, replaceable
 
 
 def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -> int:
@@ -29,6 +33,22 @@ def fill(engine: Engine, node: Node, sql: str, keep_states: str, step_id: str) -
     engine.write_delta(rows, node.path, "overwrite", last_commit(step_id), None, file_rows)
     if engine.capabilities.engine != "spark":
         _lay_out(engine, node, log)
+    return committed(log, node, head, 1)
+
+
+def fill_with(engine: Engine, node: Node, rows: pa.Table, keep_states: str, step_id: str) -> int | None:
+    """Make *rows*, which are few, the contents of the node's table; its new version, or None if Spark has to."""
+    options = engine.storage_options
+    if node.cluster_by or not writable(node.path, options):
+        return None
+    log, key = DeltaLog(node.path, options), _ordered_key(node)
+    found = rows.select(list(names(node.stored)))
+    if key is not None and pa.types.is_integer(found.schema.field(key).type):
+        found = in_order(found, key)
+    head = log.version() if log.exists() else -1
+    mode, properties = ("overwrite", {}) if head >= 0 else ("error", retention(keep_states) | node.properties)
+    with spending("commit"):
+        write_table(found, node.path, mode, properties, last_commit(step_id), options, file_bytes=FILE_BYTES)
     return committed(log, node, head, 1)
 
 

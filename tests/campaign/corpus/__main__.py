@@ -1,7 +1,8 @@
-"""The whole corpus through random changes: ``python -m tests.campaign.corpus [SEEDS] [NAME ...] [--sought]``.
+"""The whole corpus through random changes: ``python -m tests.campaign.corpus [SEEDS] [NAME ...] [FLAG]``.
 
 A seed is a lake, a warehouse with all views, and rounds of changes. Names, or sections, choose some of the views. With
-``--sought`` rows are sought and inner deltas stored as if the tables were large.
+``--sought`` rows are sought and inner deltas stored as if the tables were large; with ``--by-spark`` nothing is done
+without Spark.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 from strandline.engine.session import Engine
-from tests.campaign import sought
+from tests.campaign import by_spark, sought
 from tests.campaign.corpus.definitions import Definition, definitions, graph
 from tests.campaign.corpus.following import Following
 
-SOUGHT = "--sought"
+FLAGS = {"--sought": sought.everywhere, "--by-spark": by_spark.everything}
 
 
 def main(seeds: Sequence[int], views: Sequence[Definition]) -> None:
@@ -48,7 +49,9 @@ def main(seeds: Sequence[int], views: Sequence[Definition]) -> None:
 
 
 if __name__ == "__main__":
-    wanted = {*sys.argv[2:]} - {SOUGHT}
+    wanted = {*sys.argv[2:]} - FLAGS.keys()
     chosen = [view for view in (*definitions(), *graph()) if not wanted or wanted & {view.name, view.section}]
-    with sought.everywhere() if SOUGHT in sys.argv else nullcontext():
+    with ExitStack() as stack:
+        for flag in FLAGS.keys() & {*sys.argv}:
+            stack.enter_context(FLAGS[flag]())
         main(range(1, 1 + (int(sys.argv[1]) if len(sys.argv) > 1 else 3)), chosen)
