@@ -102,7 +102,9 @@ def test_a_full_disk_is_said_and_with_space_again_nothing_was_lost(
                 # Steps run side by side: while the large one holds what is left of the disk, the little one finds none,
                 # neither for its own delta nor for that of its input.
                 other = outcome.views["little"].problem
-                assert other is None or (full is not no_large_files and f"DISK_FULL: no space is left at {root}" in other), other
+                assert other is None or (
+                    full is not no_large_files and f"DISK_FULL: no space is left at {root}" in other
+                ), other
             else:
                 assert outcome.code == "CATALOG_FULL", outcome
             for name, rows in before.items():
