@@ -78,15 +78,30 @@ class Arranged:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def rows(self, file: str, key: str, columns: Sequence[str], values: Numbers, read: ReadColumn) -> pa.Table:
+    def rows(
+        self,
+        file: str,
+        key: str,
+        columns: Sequence[str],
+        values: Numbers,
+        read: ReadColumn,
+        deleted: Numbers | None = None,
+    ) -> pa.Table:
         """The rows of a data *file* whose *key* is among *values*, which are sorted; NULL is none of them.
 
-        Their columns may have other types than in the file, from which they can be cast.
+        Those at places of the file where rows are *deleted* are none either. Their columns may have other types than in
+        the file, from which they can be cast.
         """
         place = self._place(file) / _digest(key)
         keys = self._column(file, place, key, read)
         numbers = as_numbers(keys.slice(0, len(keys) - keys.null_count))
-        chosen = pa.array(rows_with(numbers, values.astype(numbers.dtype, copy=False)))
+        found = rows_with(numbers, values.astype(numbers.dtype, copy=False))
+        if deleted is not None:
+            order = _mapped(place / _ORDER)
+            if order is None:
+                raise FileNotFoundError(place / _ORDER)
+            found = found[~np.isin(order.take(pa.array(found)).to_numpy(), deleted)]
+        chosen = pa.array(found)
         return pa.table({name: self._column(file, place, name, read).take(chosen) for name in columns})
 
     @property

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
-from uuid import UUID
 
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -24,9 +23,8 @@ from strandline.engine.opened import Opened, opened
 from strandline.engine.places import filesystem, on_disk
 from strandline.engine.statistics import Files, TableSize
 from strandline.engine.types import columns_of
+from strandline.engine.vectors import vector_file
 from strandline.stopwatch import spending
-
-_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
 class NoSuchTable(Exception):
@@ -193,7 +191,7 @@ def _commit(version: int, text: str) -> Commit:
     feed = None if metadata is None else metadata.get("configuration", {}).get("delta.enableChangeDataFeed") == "true"
     gone = [a["remove"] for a in actions if "remove" in a]
     replaced = [remove["path"] for remove in gone] + [a["cdc"]["path"] for a in actions if "cdc" in a]
-    replaced += [file for remove in gone if (file := _deletion_vector(remove)) is not None]
+    replaced += [file for remove in gone if (file := vector_file(remove.get("deletionVector") or {})) is not None]
     when = info.get("inCommitTimestamp") or info.get("timestamp")
     return Commit(
         version,
@@ -212,19 +210,6 @@ def _commit(version: int, text: str) -> Commit:
         frozenset(unquote(action["path"]) for action in (*adds, *removes)),
         tuple(replaced),
     )
-
-
-def _deletion_vector(remove: dict[str, Any]) -> str | None:
-    """The file of the deletion vector that a removed file had, if it is one below the table's folder."""
-    vector = remove.get("deletionVector") or {}
-    if vector.get("storageType") != "u":
-        return None
-    # The protocol's form: a prefix of any length (a subfolder), then a UUID in 20 characters of Z85.
-    prefix, text = vector["pathOrInlineDv"][:-20], vector["pathOrInlineDv"][-20:]
-    number = b"".join(
-        sum(_Z85.index(text[i + j]) * 85 ** (4 - j) for j in range(5)).to_bytes(4, "big") for i in range(0, 20, 5)
-    )
-    return f"{prefix}/deletion_vector_{UUID(bytes=number)}.bin".removeprefix("/")
 
 
 def _rows_changed(info: Mapping[str, Any], adds: list[Any], removes: list[Any]) -> int | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -100,6 +101,25 @@ def dataset(
         return ds.dataset([str(on_disk(path)) for path in paths], schema=schema, format=_PARQUET)
     below = [path.removeprefix(f"{folder.rstrip('/')}/") for path in paths]
     return ds.dataset(below, schema=schema, format=_PARQUET, filesystem=filesystem(folder, storage_options))
+
+
+def rows_left(
+    stored: Callable[[Sequence[str]], ds.Dataset],
+    paths: Sequence[str],
+    condition: pc.Expression | None,
+    deleted: Mapping[str, np.ndarray[Any, Any]],
+) -> Iterator[pa.Table]:
+    """The rows of files that are as a *condition* says, but for those at places where they are *deleted*."""
+    whole = [path for path in paths if path not in deleted]
+    if whole:
+        yield stored(whole).to_table(filter=condition)
+    for path in paths:
+        if path in deleted:
+            rows = stored([path]).to_table()
+            left = np.ones(rows.num_rows, dtype=bool)
+            left[deleted[path]] = False
+            found = rows.filter(pa.array(left))
+            yield found if condition is None else found.filter(condition)
 
 
 def _stored(path: str, storage_options: Mapping[str, str] | None) -> ds.Dataset:

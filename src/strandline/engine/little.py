@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from strandline.engine import files, places
+from strandline.engine import files, places, vectors
 from strandline.engine.metrics import Scanned
-from strandline.engine.opened import opened
+from strandline.engine.opened import Opened, opened
 from strandline.engine.seeking import Seeking
 from strandline.engine.statistics import Ends
 from strandline.engine.tables import FEED
@@ -124,12 +124,10 @@ class PinnedReads:
 
     def _version(self, path: str, version: str, near: str | None) -> DataFrame | None:
         told = json.loads(near) if near else {}
-        found = plain_files(path, int(version), self._options, told.get("within"))
-        if found is None:
-            return None
         if self._seeking is not None and "among" in told and (rows := self._rows(path, int(version), told)) is not None:
             return rows
-        return self._read(*found) if len(found[0]) <= MOST_FILES else None
+        found = plain_files(path, int(version), self._options, told.get("within"))
+        return self._read(*found) if found is not None and len(found[0]) <= MOST_FILES else None
 
     @property
     def scanned(self) -> tuple[Scanned, ...]:
@@ -148,7 +146,7 @@ class PinnedReads:
 
         None if they are many, or not to be had here. All of them are read once, however often they are asked for.
         """
-        if met and self._seeking is not None and plain_files(path, version, self._options) is not None:
+        if met and self._seeking is not None and readable_files(path, version, self._options) is not None:
             with spending("seeking"):
                 found = self._seeking.meeting(path, version, told, columns, met)
             if found is not None:
@@ -167,7 +165,7 @@ class PinnedReads:
 
     def _rows_here(self, path: str, version: int, columns: Sequence[str], told: Mapping[str, Any]) -> pa.Table | None:
         within = told.get("within") or {}
-        found = plain_files(path, version, self._options, within)
+        found = readable_files(path, version, self._options, within)
         if found is None:
             return None
         if self._seeking is not None and "among" in told:
@@ -180,7 +178,7 @@ class PinnedReads:
         if size.rows is None or size.rows > MOST_ROWS or size.bytes > most:
             return None
         with spending("files"):
-            rows = self._rows_of_files(path, version, found[0], columns, within)
+            rows = self._rows_of_files(path, version, found, columns, within)
         self._read_here.append(Scanned(path, size.files, size.bytes, rows.num_rows))
         return rows
 
@@ -188,12 +186,15 @@ class PinnedReads:
         self, path: str, version: int, paths: Sequence[str], columns: Sequence[str], within: Mapping[str, Any]
     ) -> pa.Table:
         """The rows of some files of a version that lie *within* ranges."""
-        kinds = pa.schema(opened(path, version, self._options).table.schema().to_arrow())
-        schema = pa.schema([pa.field(name, usual_type(kinds.field(name).type)) for name in kinds.names])
-        if not paths:
-            return pa.schema([schema.field(name) for name in columns]).empty_table()
-        stored = files.dataset(path, paths, schema, self._options)
-        return stored.to_table(columns=list(columns), filter=inside(within, schema))
+        known = opened(path, version, self._options)
+        kinds = pa.schema(known.table.schema().to_arrow())
+        read = dict.fromkeys([*columns, *(name for name, pairs in within.items() if pairs)])
+        schema = pa.schema([pa.field(name, usual_type(kinds.field(name).type)) for name in read])
+        deleted = {f"{path.rstrip('/')}/{file}": places for file, places in known.deleted.items()}
+        parts = files.rows_left(
+            lambda some: files.dataset(path, some, schema, self._options), paths, inside(within, schema), deleted
+        )
+        return pa.concat_tables([schema.empty_table(), *parts]).select(list(columns))
 
     def _rows(self, path: str, version: int, told: Mapping[str, Any]) -> DataFrame | None:
         """The rows that are sought in a version, handed over in a file; None if that is better left to Spark."""
@@ -202,7 +203,8 @@ class PinnedReads:
         assert self._seeking is not None and self._sought is not None
         with spending("seeking"):
             try:
-                rows = self._seeking.rows(path, version, told)
+                found = readable_files(path, version, self._options)
+                rows = None if found is None else self._seeking.rows(path, version, told)
             except (DeltaError, OSError, pa.ArrowException):  # what is wrong with the files Spark tells better
                 rows = None
             if rows is None:
@@ -273,17 +275,34 @@ def plain_files(
 
     None if there is more to its rows than these files hold.
     """
+    known = _known(path, version, options)
+    found = _below(path, known, limits) if known is not None and known.plain else None
+    return None if found is None or known is None else (found, known.table.schema().to_json())
+
+
+def readable_files(
+    path: str, version: int, options: Mapping[str, str] | None, limits: Mapping[str, Sequence[Ends]] | None = None
+) -> list[str] | None:
+    """The same of a version some of whose rows may be marked as deleted in these files; without its schema."""
+    known = _known(path, version, options)
+    return _below(path, known, limits) if known is not None and known.readable else None
+
+
+def _known(path: str, version: int, options: Mapping[str, str] | None) -> Opened | None:
     with spending("log"):
         try:
-            known = opened(path, version, options)
+            return opened(path, version, options)
         except (DeltaError, OSError):
             return None
-        if not known.plain:
-            return None
+
+
+def _below(path: str, known: Opened, limits: Mapping[str, Sequence[Ends]] | None) -> list[str] | None:
+    """The files of a version that may lie within *limits*; None if one is not below the table's folder."""
+    with spending("log"):
         found = known.files.paths_within(limits or {})
     if any("://" in file or file.startswith("/") for file in found):
         return None
-    return [f"{path.rstrip('/')}/{file}" for file in found], known.table.schema().to_json()
+    return [f"{path.rstrip('/')}/{file}" for file in found]
 
 
 def usual(table: pa.Table) -> pa.Table:
@@ -412,4 +431,12 @@ def writable(path: str, options: Mapping[str, str]) -> bool:
     except (DeltaError, OSError):
         return True
     features = known.table.protocol().writer_features or ()
-    return known.plain and not {"deletionVectors", "clustering", "rowTracking", "identityColumns"} & set(features)
+    return known.plain and not {vectors.FEATURE, "clustering", "rowTracking", "identityColumns"} & set(features)
+
+
+def appendable(path: str, options: Mapping[str, str]) -> bool:
+    """Whether rows can be appended from here to the Delta table at *path*: to one with deletion vectors as well."""
+    if writable(path, options):
+        return True
+    known = opened(path, None, options)
+    return known.readable and vectors.known_to_writers(known.table)

@@ -17,6 +17,7 @@ from threading import Lock
 
 from deltalake import DeltaTable
 
+from strandline.engine import vectors
 from strandline.engine.places import on_disk
 from strandline.engine.statistics import Files
 
@@ -42,9 +43,22 @@ class Opened:
     @cached_property
     def plain(self) -> bool:
         """Whether the files of the table, read as Parquet, are its rows."""
+        return self._read_with(_PLAIN_FEATURES)
+
+    @cached_property
+    def readable(self) -> bool:
+        """Whether the rows of these files, but for those that are :attr:`deleted`, are its rows."""
+        return self.plain or self._read_with(_PLAIN_FEATURES | {vectors.FEATURE})
+
+    @cached_property
+    def deleted(self) -> Mapping[str, vectors.Numbers]:
+        """Of files some of whose rows are deleted, by their paths: where in them these are."""
+        return {} if self.plain else vectors.deleted_rows(self.table)
+
+    def _read_with(self, features: frozenset[str]) -> bool:
         metadata, protocol = self.table.metadata(), self.table.protocol()
         mapped = metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
-        known = _PLAIN_FEATURES.issuperset(protocol.reader_features or ())
+        known = features.issuperset(protocol.reader_features or ())
         return not metadata.partition_columns and not mapped and known and not self._pads
 
     @property

@@ -77,7 +77,7 @@ class Seeking:
     def rows(self, path: str, version: int, told: Told) -> pa.Table | None:
         """The rows of a version of a table that are as is told; None if it is better left to Spark.
 
-        The version is one whose files are its rows.
+        The version is one whose rows are those of its files, but for deleted ones.
         """
         if on_disk(path) is None:
             return None
@@ -142,7 +142,7 @@ class Seeking:
         if keys.values.null_count or not can_be_key(keys.values.type):
             return None
         try:
-            return self._arranged.rows(file, by, columns, keys.numbers, table.reader(file))
+            return self._arranged.rows(file, by, columns, keys.numbers, table.reader(file), table.deleted.get(file))
         except (OSError, pa.ArrowException):  # no space is left for it, or it is larger than an array can be
             return None
 
@@ -175,7 +175,8 @@ class _Table:
 
     def __init__(self, path: str, version: int, told: Told, options: Mapping[str, str] | None) -> None:
         known = opened(path, version, options)
-        self._plain = known.plain
+        self._opened = known
+        self._readable = known.readable
         self._files: Files = known.files
         self._schema = pa.schema(known.table.schema().to_arrow())
         self._within = self._files.paths_within(told.get("within", {}))
@@ -186,10 +187,10 @@ class _Table:
         self.rows = self._files.size_within(told.get("within", {})).rows or 0
 
     def can_be_read(self, columns: Sequence[str]) -> bool:
-        """Whether its files are its rows, lie below it, and have nothing but plain values in *columns*."""
+        """Whether its files hold its rows, lie below it, and have nothing but plain values in *columns*."""
         below = not any("://" in path or path.startswith("/") for path in self._within)
         there = set(self._schema.names).issuperset(columns)
-        return self._plain and below and there and all(_is_flat(self.type(column)) for column in columns)
+        return self._readable and below and there and all(_is_flat(self.type(column)) for column in columns)
 
     @cached_property
     def settled(self) -> list[str]:
@@ -200,6 +201,11 @@ class _Table:
     def paths(self) -> list[str]:
         """All files."""
         return [self._at(path) for path in self._within]
+
+    @cached_property
+    def deleted(self) -> dict[str, Numbers]:
+        """Where in files deleted rows are."""
+        return {self._at(path): places for path, places in self._opened.deleted.items()}
 
     @cached_property
     def _others(self) -> frozenset[str]:
@@ -233,7 +239,9 @@ class _Table:
         condition = pc.scalar(True)
         for name, values in among.items():
             condition &= pc.field(name).isin(values)
-        return self._dataset(paths, columns).to_table(filter=condition)
+        return pa.concat_tables(
+            files.rows_left(lambda some: self._dataset(some, columns), paths, condition, self.deleted)
+        )
 
     def _dataset(self, paths: Sequence[str], columns: Sequence[str]) -> ds.Dataset:
         return ds.dataset(list(paths), schema=self.schema_of(columns), format="parquet")
