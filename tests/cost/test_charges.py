@@ -101,6 +101,8 @@ def test_changing_rows_of_a_file_reads_all_of_it() -> None:
     assert computed(held) == computed(GROUPED), "who only looks for rows skips parts of files"
     charged = installed(replace(held, install="replace"))
     assert charged.amounts == {"commit": 1, "file": 1, "row_replaced": files.rows, "row_processed": 1_000}
+    charged = installed(replace(held, install="mark"))
+    assert charged.amounts == {"commit": 2, "file": 1, "row_copied": files.rows, "row_written": 1_000}
 
 
 def test_recomputing_reads_all_inputs_and_shuffles() -> None:

@@ -16,7 +16,9 @@ from strandline.catalog import Json, ViewRecord
 from strandline.cost.charges import Extent, Work
 from strandline.cost.model import FIXED, LinearCosts
 from strandline.propagate.methods import aggregate_method, expected_install
+from strandline.store import marking
 from strandline.store.node import Node
+from strandline.store.replacing import FEW_BYTES
 
 SCAN = Scan(At("r"), "r", (Column("a", "bigint"),))
 PLAIN = Block("v", SCAN)
@@ -80,3 +82,13 @@ def test_insertions_are_appended_unless_they_may_meet_rows_or_make_rows_go() -> 
     assert expected_install(without, LARGE.table, insert_only=True) == "merge"
     assert expected_install(counted(PLAIN), LARGE.table, insert_only=True) == "merge"
     assert expected_install(GROUPED, LARGE.table, insert_only=True) == "merge"
+
+
+def test_few_rows_are_marked_where_files_are_not_written_anew() -> None:
+    files, few = Extent(10**6, FEW_BYTES + 1), 10
+    for changed, way in ((few, "mark"), (10**4, "replace"), (marking.MOST_ROWS + 1, "replace")):
+        asked = {"insert_only": False, "changed": changed, "replaceable": files, "can_be_marked": True}
+        assert expected_install(GROUPED, LARGE.table, **asked) == way  # type: ignore[arg-type]
+    assert expected_install(GROUPED, LARGE.table, insert_only=False, changed=few, replaceable=files) == "merge"
+    many = marking.MOST_ROWS + 1
+    assert expected_install(GROUPED, LARGE.table, insert_only=False, changed=many, can_be_marked=True) == "merge"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+from unittest import mock
 
 import pytest
 
@@ -18,6 +19,7 @@ from strandline import Warehouse
 from strandline.algebra.block import Form
 from strandline.algebra.schema import Column, Schema
 from strandline.catalog import VersionRecord
+from strandline.engine import vectors
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.little import write_table
 from strandline.engine.places import File, files
@@ -26,7 +28,7 @@ from strandline.engine.statistics import TableSize
 from strandline.errors import StoreError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
-from strandline.store import replacing, small_tables
+from strandline.store import marking, replacing, small_tables
 from strandline.store.deltas import Delta, write_delta, write_summary
 from strandline.store.install import TINY_BYTES, TINY_ROWS, Installed, Method, install, is_tiny, method_for
 from strandline.store.node import Node
@@ -221,7 +223,7 @@ def force(monkeypatch: pytest.MonkeyPatch, method: Method | BySpark) -> None:
     """Let tables be changed by *method*; a small one is overwritten without Spark unless it says otherwise."""
     if method == "overwrite by Spark":
         monkeypatch.setattr(small_tables, "overwrite", lambda *_: False)
-    if method == "replace":
+    if method in ("replace", "mark"):
         monkeypatch.setattr(installing, "is_tiny", lambda *_: False)
     monkeypatch.setattr(installing, "method_for", lambda *_: "overwrite" if method == "overwrite by Spark" else method)
 
@@ -310,7 +312,7 @@ def test_insertions_into_a_counted_table_are_not_appended(counted: Table) -> Non
 # Rows with a key
 
 
-@pytest.mark.parametrize("method", ["overwrite", "replace", "merge", "delete+append"])
+@pytest.mark.parametrize("method", ["overwrite", "replace", "mark", "merge", "delete+append"])
 def test_rows_with_a_key_are_updated_in_place(keyed: Table, monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
     force(monkeypatch, method)
     done = keyed.install(keyed.delta([(1, "new"), (3, "c"), (4, "d")], [(1, "a"), (3, None), (2, "b")]))
@@ -318,7 +320,7 @@ def test_rows_with_a_key_are_updated_in_place(keyed: Table, monkeypatch: pytest.
     assert keyed.contents(done.version) == bag([(1, "new"), (3, "c"), (4, "d")])
 
 
-@pytest.mark.parametrize("method", ["overwrite", "replace", "merge", "delete+append"])
+@pytest.mark.parametrize("method", ["overwrite", "replace", "mark", "merge", "delete+append"])
 def test_a_key_that_is_not_there_cannot_go_or_be_updated(
     keyed: Table, monkeypatch: pytest.MonkeyPatch, method: Method
 ) -> None:
@@ -420,6 +422,68 @@ def test_rows_are_not_replaced_by_a_key_that_is_null_nor_in_tables_that_only_spa
     assert part_of(keyed.engine, keyed.node, keyed.delta([], [(1, "a")]), keyed.baseline) is None
 
 
+def test_few_rows_of_a_large_table_are_marked_where_they_are(keyed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for first in (10, 20):
+        keyed.engine.run(f"INSERT INTO delta.`{keyed.node.path}` VALUES ({first}, 'a'), ({first + 9}, 'z')")
+    keyed.baseline = DeltaLog(keyed.node.path).version()
+    monkeypatch.setattr(installing, "is_tiny", lambda *_: False)
+    monkeypatch.setattr(replacing, "FEW_BYTES", 0)
+    monkeypatch.setattr(replacing, "REWRITTEN", 0)
+    before = set(DeltaLog(keyed.node.path).files().paths)
+    rounds: list[tuple[Rows, Rows]] = [
+        ([(2, "new"), (20, "b"), (30, "more")], [(2, "b"), (20, "a"), (19, "z")]),
+        ([], [(2, "new"), (30, "more")]),
+        ([(2, "again"), (5, "five")], []),
+        ([(2, "b"), (19, "z")], [(2, "again"), (5, "five")]),
+    ]
+    ways, contents = [], [*KEYED, (10, "a"), (19, "z"), (20, "a"), (29, "z")]
+    for came, gone in rounds:
+        done = keyed.install(keyed.delta(came, gone))
+        assert (done.inserted, done.deleted) == (len(came), len(gone))
+        contents = [row for row in contents if row not in gone] + [*came]  # type: ignore[list-item]
+        assert keyed.contents(done.version) == bag(contents)
+        ways.append(done.method)
+        keyed.baseline = done.version
+    assert ways == ["mark", "mark", "append", "mark"]
+    assert before < set(DeltaLog(keyed.node.path).files().paths), "no file is written anew"
+    keyed.engine.run(f"OPTIMIZE delta.`{keyed.node.path}`")
+    assert keyed.contents() == bag(contents)
+
+
+def test_a_step_that_appended_what_comes_and_was_killed_is_undone(
+    keyed: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta = keyed.delta([(2, "new"), (4, "d")], [(2, "b")])
+    force(monkeypatch, "mark")
+    with monkeypatch.context() as patched:
+        patched.setattr(vectors, "mark", mock.Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            keyed.install(delta)
+    assert keyed.contents() == bag([*KEYED, (2, "new"), (4, "d")])
+    assert committed_version(keyed.engine, keyed.node, keyed.baseline, "step") is None
+    make_ready(keyed.engine, keyed.node, keyed.baseline, "step")
+    assert keyed.contents() == bag(KEYED)
+    done = keyed.install(delta)
+    assert committed_version(keyed.engine, keyed.node, keyed.baseline, "step") == done.version
+    assert keyed.contents(done.version) == bag([(1, "a"), (2, "new"), (3, None), (4, "d")])
+
+
+def test_rows_are_not_marked_by_a_key_that_is_null_nor_if_they_have_none_or_are_many(
+    groups: Table, rows: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta = groups.delta([(1, 2)], [(1, 3)])
+    assert marking.pays(groups.engine, groups.node, delta)
+    assert not marking.pays(rows.engine, rows.node, rows.delta([], [(1, "a")]))
+    assert not marking.pays(groups.engine, groups.node, groups.summary([(1, -1)]))
+    for limit in ("MOST_ROWS", "MOST_LOOKED_AT", "MOST_FILES"):
+        with monkeypatch.context() as patched:
+            patched.setattr(marking, limit, 0)
+            assert not marking.pays(groups.engine, groups.node, groups.delta([(1, 2)], [(1, 3)]))
+    assert not marking.pays(groups.engine, groups.node, groups.delta([(None, 2)], [(None, 1)]))
+    engine = mock.Mock(wraps=groups.engine, seeks=False, storage_options={})
+    assert not marking.pays(engine, groups.node, groups.delta([(1, 2)], [(1, 3)])), "where rows are not sought"
+
+
 # Summary deltas
 
 
@@ -476,6 +540,10 @@ def test_the_way_follows_from_delta_and_table(rows: Table, groups: Table) -> Non
     assert method_for(groups.node, few, 10**6, 10**8, TableSize(10**6, FEW_BYTES + 1, 1)) == "delete+append"
     assert method_for(groups.node, many, 10**6, 10**8, TableSize(10**6, FEW_BYTES + 1, 1)) == "replace"
     assert method_for(groups.node, few, 100, 1, TableSize(100, 1, 1)) == "overwrite"
+    assert method_for(groups.node, few, 100, 1, TableSize(100, 1, 1), lambda: True) == "overwrite"
+    assert method_for(groups.node, few, 10**6, 10**8, TableSize(10**6, FEW_BYTES, 1), lambda: True) == "replace"
+    assert method_for(groups.node, few, 10**6, 10**8, TableSize(10**6, FEW_BYTES + 1, 1), lambda: True) == "mark"
+    assert method_for(groups.node, few, 10**6, 10**8, None, lambda: True) == "mark"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10) == "overwrite"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10**6) == "merge"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Install = Literal["append", "overwrite", "replace", "merge"]
+Install = Literal["append", "overwrite", "replace", "mark", "merge"]
 
 Constant = Literal[
     "job",
@@ -78,7 +78,7 @@ class Work:
     """Partial aggregates that the view stores; none if it does not group."""
     install: Install = "merge"
     """What becomes of the table: rows are appended, all is written anew, or the files near the delta, or rows are found
-    and changed."""
+    and marked, or changed."""
     holding: Extent | None = None
     """The files that hold what is matched, whole: so much is read to change some of it; None is just that."""
 
@@ -146,6 +146,8 @@ def installed(work: Work) -> Charges:
             return Charges({"job": 1, "commit": 1, "row_written": work.table.rows + work.touched})
         case "replace":
             return replaced(work)
+        case "mark":
+            return marked(work)
         case "merge":
             return merged(work)
 
@@ -154,6 +156,12 @@ def replaced(work: Work) -> Charges:
     """Files are read and written anew, without Spark."""
     files = _holding(work)
     return Charges({"commit": 1, "file": files.files, "row_replaced": files.rows, "row_processed": work.touched})
+
+
+def marked(work: Work) -> Charges:
+    """Keys of files are read to find the rows to mark, without Spark; those that come are appended."""
+    files = _holding(work)
+    return Charges({"commit": 2, "file": files.files, "row_copied": files.rows, "row_written": work.touched})
 
 
 def merged(work: Work) -> Charges:

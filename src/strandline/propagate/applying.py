@@ -124,7 +124,14 @@ class Applying:
         inputs = [self._inputs.extent(name, len(node.uses(name))) for name in node.inputs]
         holding = reach.holding(node.name, delta.plan)
         replaceable = holding if self._inputs.replaceable(node) else None
-        install = expected_install(node.block, table, insert_only=insert_only, changed=rows, replaceable=replaceable)
+        install = expected_install(
+            node.block,
+            table,
+            insert_only=insert_only,
+            changed=rows,
+            replaceable=replaceable,
+            can_be_marked=self._inputs.can_be_marked(node),
+        )
         work = Work(
             rows,
             len(delta.terms),

@@ -20,6 +20,7 @@ from strandline.propagate.plan import key_of
 from strandline.propagate.vdag import Vdag
 from strandline.reasons import Reason
 from strandline.sources.protocol import InFiles, Peek, Position, Source, TableInfo
+from strandline.store.marking import can_be_marked
 from strandline.store.netting import anything_left
 from strandline.store.node import Node
 from strandline.store.ranges import ranges_between, stored_ranges
@@ -189,6 +190,10 @@ class Inputs:
     def replaceable(self, node: Node) -> bool:
         """Whether rows of a node's table can be replaced in its files."""
         return self._files(node) is not None and replaceable(node, self._options)
+
+    def can_be_marked(self, node: Node) -> bool:
+        """Whether rows of a node's table can be marked as deleted where they are sought."""
+        return self.seeks and self._files(node) is not None and can_be_marked(node, self._options)
 
     def holding(self, name: str, limits: Mapping[str, Collection[Ends]]) -> Extent:
         """The files of the table of a node that may have rows in *limits*, whole."""

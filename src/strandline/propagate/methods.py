@@ -13,6 +13,7 @@ from strandline.algebra.differentiate import monotone
 from strandline.cost.calibration import Prices
 from strandline.cost.charges import Extent, Install, Work
 from strandline.cost.model import CostModel
+from strandline.store import marking
 from strandline.store.install import is_tiny
 from strandline.store.node import Node
 from strandline.store.replacing import pays
@@ -31,7 +32,13 @@ class Choice:
 
 
 def expected_install(
-    block: Block, table: Extent, *, insert_only: bool, changed: int = 0, replaceable: Extent | None = None
+    block: Block,
+    table: Extent,
+    *,
+    insert_only: bool,
+    changed: int = 0,
+    replaceable: Extent | None = None,
+    can_be_marked: bool = False,
 ) -> Install:
     """How a delta of so many *changed* rows will be installed, as far as can be told before it is computed.
 
@@ -43,6 +50,8 @@ def expected_install(
         return "overwrite"
     if replaceable is not None and pays(changed, replaceable.rows, replaceable.bytes):
         return "replace"
+    if can_be_marked and changed <= marking.MOST_ROWS:
+        return "mark"
     return "merge"
 
 

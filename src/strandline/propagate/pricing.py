@@ -48,7 +48,7 @@ class Reading:
     def installed_bytes(self) -> int:
         """The bytes of its table that installing the delta reads."""
         match self.work.install:
-            case "append":
+            case "append" | "mark":
                 return 0
             case "overwrite":
                 return self.work.table.bytes

@@ -1,16 +1,16 @@
 """Installing a delta: the stored unit rows of a step become a new version of a node's table.
 
-Five ways, whichever fits: append what is only inserted; overwrite a tiny table; replace rows with a key in the files
-that hold them, if these are not large; delete by key and append; MERGE. Each is set-oriented, and each fails loudly
-where a row that is to be deleted is not there. Where rows have a key, those that are deleted and inserted again with
-other values are updated in place.
+Six ways, whichever fits: append what is only inserted; overwrite a tiny table; replace rows with a key in the files
+that hold them, if these are not large; mark them as deleted there, and append; let Spark delete by key, and append;
+MERGE. Each is set-oriented, and each fails loudly where a row that is to be deleted is not there. Rows with a key that
+are deleted and inserted again with other values are updated in place.
 
 A summary delta, and copies of rows for a table that counts them, are never appended: they may meet rows that are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,16 +21,17 @@ from strandline.engine import tables
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
 from strandline.engine.statistics import TableSize
+from strandline.engine.vectors import SWITCH
 from strandline.errors import StoreError
 from strandline.sql.names import quoted, quoted_list
 from strandline.sql.render import SIGN
-from strandline.store import replacing, small_tables, summary
+from strandline.store import marking, replacing, small_tables, summary
 from strandline.store.deltas import Delta
 from strandline.store.matching import BOUNDED, constant, missing_row, same
 from strandline.store.node import Node
 from strandline.store.ranges import bounds
 
-Method = Literal["none", "append", "overwrite", "replace", "delete+append", "merge"]
+Method = Literal["none", "append", "overwrite", "replace", "mark", "delete+append", "merge"]
 
 TINY_ROWS = 100_000
 """Up to here a table is overwritten: cheaper than finding the rows to change."""
@@ -60,11 +61,17 @@ def is_tiny(rows: int | None, bytes: int | None = None) -> bool:
 
 
 def method_for(
-    node: Node, delta: Delta, table_rows: int | None, table_bytes: int | None = None, part: TableSize | None = None
+    node: Node,
+    delta: Delta,
+    table_rows: int | None,
+    table_bytes: int | None = None,
+    part: TableSize | None = None,
+    marks: Callable[[], bool] = lambda: False,
 ) -> Method:
     """How *delta* is to be installed into a table of so many rows and bytes.
 
-    *part* is the size of the files that hold what changes, if its rows can be replaced.
+    *part* is the size of the files that hold what changes, if its rows can be replaced; *marks* tells whether they can
+    be marked.
     """
     if delta.rows == 0:
         return "none"
@@ -76,6 +83,8 @@ def method_for(
         return "overwrite"
     if part is not None and replacing.pays(delta.rows, part.rows, part.bytes):
         return "replace"
+    if marks():
+        return "mark"
     if delta.form == "explicit" and _literal_key(node) is not None and delta.deleted <= FEW_KEYS:
         return "delete+append"
     return "merge"
@@ -88,8 +97,9 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
     size = TableSize(None, 0, 0) if appended else log.size(baseline)
     whole = appended or is_tiny(size.rows, size.bytes)
     part = None if whole else replacing.part_of(engine, node, delta, baseline)
-    method = method_for(node, delta, size.rows, size.bytes, None if part is None else part.size)
-    if method in ("delete+append", "merge"):
+    near = None if part is None else part.size
+    method = method_for(node, delta, size.rows, size.bytes, near, lambda: marking.pays(engine, node, delta))
+    if method in ("mark", "delete+append", "merge"):
         _mark_deleted_rows(engine, node, log)
     head = log.version()
     inserted, deleted, commits = delta.inserted, delta.deleted, 1
@@ -109,6 +119,8 @@ def install(engine: Engine, node: Node, delta: Delta, baseline: int, step_id: st
             assert part is not None
             replacing.replace(engine, node, delta, part, step_id, last_commit(step_id))
             commits = len(part.stretches)
+        case "mark":
+            commits = marking.mark(engine, node, delta, step_id, last_commit(step_id))
         case "delete+append":
             _delete_and_append(engine, node, delta, step_id)
             commits = 2 if delta.inserted else 1
@@ -152,9 +164,8 @@ def _mark_deleted_rows(engine: Engine, node: Node, log: DeltaLog) -> None:
 
     Small tables do without: their files are read and written without Spark, which knows no marks.
     """
-    switch = "delta.enableDeletionVectors"
-    if engine.capabilities.deletion_vectors and switch not in log.configuration():
-        engine.run(f"ALTER TABLE delta.{quoted(node.path)} SET TBLPROPERTIES ('{switch}' = 'true')")
+    if engine.capabilities.deletion_vectors and SWITCH not in log.configuration():
+        engine.run(f"ALTER TABLE delta.{quoted(node.path)} SET TBLPROPERTIES ('{SWITCH}' = 'true')")
 
 
 def committed(log: DeltaLog, node: Node, head: int, expected: int) -> int:

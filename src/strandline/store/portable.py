@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from strandline.catalog import Catalog
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
+from strandline.engine.vectors import SWITCH
 from strandline.errors import EngineError
 from strandline.store.node import Node
 
@@ -24,7 +25,7 @@ def check_same_engine(catalog: Catalog, engine: Engine, nodes: Iterable[Node]) -
         return
     for node in nodes:
         log = DeltaLog(node.path, engine.storage_options)
-        if log.exists() and log.configuration().get("delta.enableDeletionVectors") == "true":
+        if log.exists() and log.configuration().get(SWITCH) == "true":
             raise EngineError(
                 "ENGINE_DIFFERS",
                 f"this warehouse was written by {wrote}, and {node.name} uses deletion vectors, which the connected "

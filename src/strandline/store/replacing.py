@@ -20,6 +20,7 @@ from strandline.engine.files import columns, read_column, read_rows
 from strandline.engine.little import read_version, writable, write_table
 from strandline.engine.session import Engine
 from strandline.engine.statistics import Files, TableSize, added_up
+from strandline.engine.vectors import Numbers
 from strandline.errors import StoreError
 from strandline.sql.render import SIGN
 from strandline.stopwatch import spending
@@ -82,9 +83,13 @@ def pays(changed: int, rows: int | None, bytes: int) -> bool:
 
 def replaceable(node: Node, options: Mapping[str, str]) -> bool:
     """Whether rows of a table can be replaced here: they have a key of plain values, and Spark left no marks on it."""
+    return found_by_key(node) and writable(node.path, options)
+
+
+def found_by_key(node: Node) -> bool:
+    """Whether rows of a table have a key of values that are equal to Arrow if they are to Spark."""
     by = [column.type for column in node.stored if column.name in node.key]
-    alike = all(kind in BOUNDED or kind.startswith(_COMPARED) for kind in by)
-    return bool(by) and alike and writable(node.path, options)
+    return bool(by) and all(kind in BOUNDED or kind.startswith(_COMPARED) for kind in by)
 
 
 def part_of(engine: Engine, node: Node, delta: Delta, version: int) -> Part | None:
@@ -92,19 +97,19 @@ def part_of(engine: Engine, node: Node, delta: Delta, version: int) -> Part | No
     options = engine.storage_options
     if delta.form != "explicit" or not delta.rows or not replaceable(node, options):
         return None
-    if _left_to_spark(node, delta, options):
+    if not told_by_keys(node, delta, options):
         return None
     files = DeltaLog(node.path, options).files(version)
     return Part(version, _touched(node, delta, files, options) or (Stretch(None, None, files.size),))
 
 
-def _left_to_spark(node: Node, delta: Delta, options: Mapping[str, str]) -> bool:
-    """Whether the delta has values that Arrow does not tell apart as Spark does, or a key that is NULL."""
+def told_by_keys(node: Node, delta: Delta, options: Mapping[str, str]) -> bool:
+    """Whether the delta has no values but those that Arrow tells apart as Spark does, and no key that is NULL."""
     stored = columns(delta.path, options)
     if stored is None or not told_apart_by_arrow(stored):
-        return True
+        return False
     keys = read_rows(delta.path, options, node.key)
-    return any(keys.column(name).null_count for name in node.key)
+    return not any(keys.column(name).null_count for name in node.key)
 
 
 def _touched(node: Node, delta: Delta, files: Files, options: Mapping[str, str]) -> tuple[Stretch, ...]:
@@ -196,10 +201,33 @@ def replaced(name: str, old: pa.Table, delta: pa.Table, key: Sequence[str]) -> p
     signs = delta.column(SIGN)
     rows = delta.drop_columns([SIGN]).cast(old.schema) if delta.num_rows else old.slice(0, 0)
     came, gone = rows.filter(pc.greater(signs, 0)), rows.filter(pc.less(signs, 0))
-    near = pc.indices_nonzero(pc.is_in(old.column(key[0]), pc.unique(rows.column(key[0])))).to_numpy()
-    among = old.select(list(key)).take(pa.array(near))
-    going, _ = _matches(among, near, gone, key)
-    there, by = _matches(among, near, came, key)
+    near = near_keys(old, rows, key)
+    going, there, by = changing(name, old.select(list(key)).take(pa.array(near)), near, came, gone, key)
+    places = np.arange(old.num_rows)
+    places[there] = old.num_rows + by
+    stay = np.ones(old.num_rows, dtype=bool)
+    stay[np.setdiff1d(going, there)] = False
+    added = np.setdiff1d(np.arange(came.num_rows), by)
+    chosen = np.concatenate([places[stay], old.num_rows + added])
+    return pa.concat_tables([old, came]).take(pa.array(chosen))
+
+
+def near_keys(old: pa.Table, rows: pa.Table, key: Sequence[str]) -> Numbers:
+    """The places in *old* of rows whose first key column has a value that it has in *rows*."""
+    found: Numbers = pc.indices_nonzero(pc.is_in(old.column(key[0]), pc.unique(rows.column(key[0])))).to_numpy()
+    return found
+
+
+def changing(
+    name: str, among: pa.Table, places: Numbers, came: pa.Table, gone: pa.Table, key: Sequence[str]
+) -> tuple[Numbers, Numbers, Numbers]:
+    """The places of rows of the table *name* that go, of those whose key comes, and the numbers of these in *came*.
+
+    *among* are the keys of the table at *places*, all that may match. What goes has to be there, what comes not, unless
+    it goes as well.
+    """
+    going, _ = _matches(among, places, gone, key)
+    there, by = _matches(among, places, came, key)
     if len(going) != gone.num_rows or len(np.unique(going)) != len(going):
         raise StoreError(
             "DELETE_WITHOUT_ROW",
@@ -212,19 +240,13 @@ def replaced(name: str, old: pa.Table, delta: pa.Table, key: Sequence[str]) -> p
             f"{name}: rows were to be inserted whose key ({', '.join(key)}) is there and does not go; the key is not "
             "one, or somebody else changed the table. Refresh the view in full.",
         )
-    places = np.arange(old.num_rows)
-    places[there] = old.num_rows + by
-    stay = np.ones(old.num_rows, dtype=bool)
-    stay[np.setdiff1d(going, there)] = False
-    added = np.setdiff1d(np.arange(came.num_rows), by)
-    chosen = np.concatenate([places[stay], old.num_rows + added])
-    return pa.concat_tables([old, came]).take(pa.array(chosen))
+    return going, there, by
 
 
 _PLACE, _NUMBER = "place in table", "number in delta"
 
 
-def _matches(among: pa.Table, places: np.ndarray, rows: pa.Table, key: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _matches(among: pa.Table, places: Numbers, rows: pa.Table, key: Sequence[str]) -> tuple[Numbers, Numbers]:
     """Where in the table keys of *rows* are, and the numbers of these rows; *among* are the keys at some *places*."""
     ours = among.append_column(_PLACE, pa.array(places, pa.int64()))
     theirs = rows.select(list(key)).append_column(_NUMBER, pa.array(np.arange(rows.num_rows), pa.int64()))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from strandline.algebra.schema import names
 from strandline.engine.files import read_rows
-from strandline.engine.little import read_version, usual, writable, write_table
+from strandline.engine.little import appendable, read_version, usual, writable, write_table
 from strandline.engine.session import Engine
 from strandline.errors import StoreError
 from strandline.sql.render import SIGN
@@ -23,7 +23,7 @@ _COPIES = f"{SIGN}_sum"
 
 def append(engine: Engine, node: Node, delta: Delta, commit: str) -> bool:
     """Append the rows of a delta that only inserts; False if that is left to Spark."""
-    if not _here(engine, node):
+    if not engine.small or not appendable(node.path, engine.storage_options):
         return False
     with spending("files"):
         rows = unit_rows(engine, node, delta)
@@ -35,7 +35,7 @@ def append(engine: Engine, node: Node, delta: Delta, commit: str) -> bool:
 
 def overwrite(engine: Engine, node: Node, delta: Delta, baseline: int, commit: str) -> bool:
     """Write version *baseline* anew with the rows of a delta; False if that is left to Spark."""
-    if not _here(engine, node):
+    if not engine.small or not writable(node.path, engine.storage_options):
         return False
     with spending("files"):
         old = read_version(node.path, baseline, names(node.stored), engine.storage_options)
@@ -44,10 +44,6 @@ def overwrite(engine: Engine, node: Node, delta: Delta, baseline: int, commit: s
         rows = after(node.name, old, unit_rows(engine, node, delta))
     _write(engine, node, rows, "overwrite", commit)
     return True
-
-
-def _here(engine: Engine, node: Node) -> bool:
-    return engine.small and writable(node.path, engine.storage_options)
 
 
 def unit_rows(engine: Engine, node: Node, delta: Delta) -> pa.Table:

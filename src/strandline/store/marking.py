@@ -1,0 +1,132 @@
+"""Rows with a key marked as deleted in the files that hold them, and new ones appended, without Spark.
+
+Where few rows of a large table change, and lie everywhere in it, writing its files anew would be much for little. Their
+places are found by the columns of the key alone, and noted in deletion vectors; the files stay as they are, and with
+them what is kept of them (:mod:`strandline.engine.arranged`). Upkeep puts the files in order again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from strandline.engine import files, vectors
+from strandline.engine.delta_log import DeltaLog
+from strandline.engine.little import usual_type, write_table
+from strandline.engine.opened import Opened, opened
+from strandline.engine.places import on_disk
+from strandline.engine.session import Engine
+from strandline.engine.vectors import NONE, Numbers
+from strandline.sql.render import SIGN
+from strandline.stopwatch import spending
+from strandline.store.deltas import Delta
+from strandline.store.node import Node
+from strandline.store.replacing import changing, found_by_key, in_order, near_keys, told_by_keys
+from strandline.store.small_tables import unit_rows
+
+MOST_ROWS = 1_000_000
+"""A delta of more rows is left to Spark."""
+
+MOST_LOOKED_AT = 50_000_000
+"""So are tables of more: their keys are read one file after another."""
+
+MOST_FILES = 1_000
+"""And those in so many files: it is time to put them together."""
+
+
+def can_be_marked(node: Node, options: Mapping[str, str]) -> bool:
+    """Whether rows of a table can be marked without Spark: they have a key, are not too many, and lie on a disk."""
+    if not found_by_key(node) or on_disk(node.path) is None:
+        return False
+    try:
+        known = opened(node.path, None, options)
+    except (DeltaError, OSError):
+        return False
+    size = known.files.size
+    few = size.rows is not None and size.rows <= MOST_LOOKED_AT and size.files <= MOST_FILES
+    return few and known.readable and vectors.known_to_writers(known.table)
+
+
+def pays(engine: Engine, node: Node, delta: Delta) -> bool:
+    """Whether the rows of *delta* are to be marked and appended."""
+    options, few = engine.storage_options, delta.form == "explicit" and 0 < delta.rows <= MOST_ROWS
+    if not engine.seeks or not few or not can_be_marked(node, options) or not told_by_keys(node, delta, options):
+        return False
+    head, folder = opened(node.path, None, options), on_disk(node.path)
+    assert folder is not None
+    try:
+        vectors.added(folder / "_delta_log", head.table.version(), set(head.files.paths))
+    except vectors.Unknown:
+        return False
+    return True
+
+
+def mark(engine: Engine, node: Node, delta: Delta, step_id: str, last: str) -> int:
+    """Append the rows of a delta that come, and mark those that go, in a commit each; the number of commits.
+
+    Only the last one carries *last*, which says that the step is done.
+    """
+    log = DeltaLog(node.path, engine.storage_options)
+    with spending("files"):
+        rows = unit_rows(engine, node, delta)
+        came, gone = (rows.filter(test).drop_columns([SIGN]) for test in (pc.field(SIGN) > 0, pc.field(SIGN) < 0))
+        head = opened(node.path, log.version(), engine.storage_options)
+        places = _going(node, head, came, gone)
+    folder = on_disk(node.path)
+    assert folder is not None
+    with spending("commit"):
+        if came.num_rows:
+            said = step_id if gone.num_rows else last
+            write_table(_ordered(node, came), node.path, "append", {}, said, engine.storage_options)
+        if gone.num_rows:
+            vectors.mark(folder, log.version(), places, head.deleted, last)
+    return sum(bool(part.num_rows) for part in (came, gone))
+
+
+def _ordered(node: Node, rows: pa.Table) -> pa.Table:
+    whole = pa.types.is_integer(rows.schema.field(node.key[0]).type)
+    return in_order(rows, node.key[0]) if whole else rows
+
+
+def _going(node: Node, head: Opened, came: pa.Table, gone: pa.Table) -> dict[str, Numbers]:
+    """Where in files the rows are that go."""
+    both = pa.concat_tables([came, gone])
+    found = [(path, *_near(head, node, path, both)) for path in _holding(head, both.column(node.key[0]), node.key[0])]
+    if not found:
+        found = [("", NONE, both.select(list(node.key)).slice(0, 0))]
+    numbers = np.arange(sum(len(places) for _, places, _ in found))
+    among = pa.concat_tables([keys for _, _, keys in found])
+    going, _, _ = changing(node.name, among, numbers, came, gone, node.key)
+    chosen = np.zeros(len(numbers), dtype=bool)
+    chosen[going] = True
+    ends = np.cumsum([len(places) for _, places, _ in found])
+    parts = zip(found, np.split(chosen, ends[:-1]), strict=True)
+    return {path: places[part] for (path, places, _), part in parts if part.any()}
+
+
+def _holding(head: Opened, keys: pa.ChunkedArray, column: str) -> list[str]:
+    """The files that may hold *keys*: ends of ranges are exact for whole numbers."""
+    paths = head.files.paths
+    if not pa.types.is_signed_integer(keys.type):
+        return paths
+    places = head.files.holding(column, sorted(pc.unique(keys).to_pylist()))
+    return [path for place, path in enumerate(paths) if places is None or place in places]
+
+
+def _near(head: Opened, node: Node, path: str, rows: pa.Table) -> tuple[Numbers, pa.Table]:
+    """Where in a file keys are that may be those of *rows*, and these keys."""
+    keys = _keys(head, node.path, path, node.key)
+    places = near_keys(keys, rows, node.key)
+    left = places[~np.isin(places, head.deleted.get(path, NONE))]
+    kinds = pa.schema([rows.schema.field(name) for name in node.key])
+    return left, keys.take(pa.array(left)).cast(kinds)
+
+
+def _keys(head: Opened, folder: str, path: str, key: Sequence[str]) -> pa.Table:
+    kinds = pa.schema(head.table.schema().to_arrow())
+    schema = pa.schema([pa.field(name, usual_type(kinds.field(name).type)) for name in key])
+    return files.dataset(folder, [f"{folder.rstrip('/')}/{path}"], schema).to_table()
