@@ -60,7 +60,13 @@ def _use(engine: Engine, folder: Path) -> None:
     shop.create()
     none_is_tiny = mock.patch.multiple("strandline.store.install", TINY_ROWS=0, TINY_BYTES=0)
     none_is_replaced = mock.patch.multiple("strandline.store.replacing", MOST_BYTES=0)
-    with none_is_tiny, none_is_replaced, Warehouse.open(folder / "project", spark=engine.spark) as warehouse:
+    none_is_marked = mock.patch.multiple("strandline.store.marking", MOST_ROWS=0)
+    with (
+        none_is_tiny,
+        none_is_replaced,
+        none_is_marked,
+        Warehouse.open(folder / "project", spark=engine.spark) as warehouse,
+    ):
         shop.declare(warehouse)
         create_views(warehouse, {"big_orders": VIEWS["big_orders"]})
         shop.place_orders()

@@ -77,7 +77,7 @@ def by_us(folder: Path, version: int, keys: range) -> tuple[Counter[int], Counte
     return Counter(whole.column("k").to_pylist()), Counter(found.column("k").to_pylist())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_all_see_the_rows_that_are_left_at_every_version(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as place, mock.patch.object(vectors, "CHECKPOINT_EVERY", 3):
@@ -120,6 +120,7 @@ def test_a_commit_carries_what_is_said_and_no_two_are_of_one_version(tmp_path: P
     version = marked(folder, {path: [1]}, "strandline:7")
     (commit,) = DeltaLog(str(folder)).commits(version - 1, version) or []
     assert (commit.step_id, commit.changes_data, commit.rows_changed) == ("strandline:7", True, 1)
+    assert [DeltaLog(str(folder)).rows(each) for each in (version - 1, version)] == [3, 2]
     with pytest.raises(FileExistsError):
         vectors.mark(folder, version - 1, {path: np.array([2])}, {}, "strandline:8")
     assert by_delta_rs(folder, DeltaTable(str(folder)).version()) == Counter({0: 1, 2: 1})

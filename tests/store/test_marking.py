@@ -41,7 +41,7 @@ def at(folder: Path, places: dict[str, Any]) -> list[Any]:
     return [row for path, found in places.items() for row in shown(pq.read_table(folder / path).take(pa.array(found)))]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(tables, tables, st.data())
 def test_what_goes_is_found_and_what_is_left_is_the_rest(old: Rows, wanted: Rows, data: st.DataObject) -> None:
     numbers = data.draw(st.lists(st.integers(0, 2), min_size=len(old), max_size=len(old)))

@@ -16,7 +16,7 @@ from strandline.engine.session import Engine
 from strandline.errors import SqlError
 from strandline.sources.memory import MemorySource
 from strandline.store import install as installing
-from strandline.store import replacing
+from strandline.store import marking, replacing
 from tests.conftest import bag, rows_shown, rows_stored
 from tests.warehouse.shop import Shop, assert_verified
 
@@ -328,13 +328,14 @@ def test_changes_of_columns_that_a_view_does_not_read_are_dropped_before_the_joi
     assert_verified(wh)
 
 
-@pytest.mark.parametrize("way", ["overwrite", "replace", "merge"])
+@pytest.mark.parametrize("way", ["overwrite", "replace", "mark", "merge"])
 def test_updates_of_a_keyed_view_are_made_in_place(
     wh: Warehouse, source: MemorySource, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     no_table_is_small(monkeypatch)
     monkeypatch.setattr(installing, "TINY_ROWS", 100_000 if way == "overwrite" else 0)
     monkeypatch.setattr(replacing, "MOST_BYTES", 100_000 if way == "replace" else 0)
+    monkeypatch.setattr(marking, "MOST_ROWS", 100_000 if way == "mark" else 0)
     monkeypatch.setattr(installing, "FEW_KEYS", 0)
     create(wh, "noted", "SELECT id, upper(note) AS note FROM s.orders WHERE region = 'r1'")
     source.commit("orders", [(1, "r1", "late"), (2, "r1", "moved"), (5, "r0", "gone")],
@@ -348,10 +349,11 @@ def test_updates_of_a_keyed_view_are_made_in_place(
 
 
 def no_table_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on no table is written anew, neither whole nor in part."""
+    """From here on no table is written anew, neither whole nor in part, nor are its rows marked without Spark."""
     monkeypatch.setattr(installing, "TINY_ROWS", 0)
     monkeypatch.setattr(installing, "TINY_BYTES", 0)
     monkeypatch.setattr(replacing, "MOST_BYTES", 0)
+    monkeypatch.setattr(marking, "MOST_ROWS", 0)
 
 
 def _merged(wh: Warehouse, name: str) -> dict[str, int]:

@@ -98,8 +98,14 @@ class DeltaLog:
         return dict(self._table(version).metadata().configuration)
 
     def size(self, version: int | None = None) -> TableSize:
-        """Rows, bytes and files at *version*, or now, by the statistics in the log."""
+        """Rows, bytes and files at *version*, or now, by the statistics in the log; marked rows count too."""
         return self.files(version).size
+
+    def rows(self, version: int | None = None) -> int | None:
+        """The rows that are left at *version*, or now; None where the writer kept no statistics."""
+        there = self.size(version).rows
+        known = self._opened(version)
+        return there if there is None else there - sum(len(places) for places in known.deleted.values())
 
     def files(self, version: int | None = None) -> Files:
         """The files at *version*, or now, with the ranges of values in them."""

@@ -291,7 +291,7 @@ class Steps:
         node, plan = self._context.vdag.nodes[step.subject], self._plan.node(step.subject)
         engine = self._context.engine
         log = DeltaLog(node.path, engine.storage_options)
-        before = log.size(plan.baseline).rows if plan.baseline is not None and log.exists() else 0
+        before = log.rows(plan.baseline) if plan.baseline is not None and log.exists() else 0
         version = committed_version(engine, node, plan.baseline, step.id) if resumed else None
         under, left = Found(), dict[str, Any]()
         if version is None:
@@ -301,7 +301,7 @@ class Steps:
             here = Here(engine, self._context.binding)
             version = self._filled(node, step, here)
             left = {"left_to_spark": here.left}
-        after = log.size(version).rows
+        after = log.rows(version)
         result = {"version": version, "install": "overwrite", "inserted": after or 0, "deleted": before or 0}
         result |= {"constraints": under.noted, "how": under.how, **left}
         self._holding[node.name] = under.noted

@@ -1,8 +1,8 @@
 """The whole corpus through random changes: ``python -m tests.campaign.corpus [SEEDS] [NAME ...] [FLAG]``.
 
 A seed is a lake, a warehouse with all views, and rounds of changes. Names, or sections, choose some of the views. With
-``--sought`` rows are sought and inner deltas stored as if the tables were large; with ``--by-spark`` nothing is done
-without Spark.
+``--sought`` rows are sought and inner deltas stored as if the tables were large; with ``--marked`` rows that go are
+marked as in large ones; with ``--by-spark`` nothing is done without Spark.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from strandline.engine.session import Engine
-from tests.campaign import by_spark, sought
+from tests.campaign import by_spark, marked, sought
 from tests.campaign.corpus.definitions import Definition, definitions, graph
 from tests.campaign.corpus.following import Following
 
-FLAGS = {"--sought": sought.everywhere, "--by-spark": by_spark.everything}
+FLAGS = {"--sought": sought.everywhere, "--marked": marked.everywhere, "--by-spark": by_spark.everything}
 
 
 def main(seeds: Sequence[int], views: Sequence[Definition]) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from strandline.engine.session import Engine
-from tests.campaign import by_spark, sought
+from tests.campaign import by_spark, marked, sought
 from tests.campaign.tpch.following import follow, queries, recomputed, strategy_of
 
 
@@ -43,6 +43,7 @@ def _arguments() -> argparse.Namespace:
         "--one-in", type=int, help="change one row in so many of the large tables with each statement, and no other"
     )
     parser.add_argument("--sought", action="store_true", help="seek rows in tables of any size, by any number of keys")
+    parser.add_argument("--marked", action="store_true", help="mark rows that go in tables of any size")
     parser.add_argument("--by-spark", action="store_true", help="compute nothing without Spark")
     return parser.parse_args()
 
@@ -52,6 +53,7 @@ if __name__ == "__main__":
     with ExitStack() as stack:
         if asked.by_spark:
             stack.enter_context(by_spark.everything())
+        marks = stack.enter_context(marked.everywhere()) if asked.marked else None
         tables = stack.enter_context(sought.everywhere()) if asked.sought else []
         main(asked.scale, asked.cycles, asked.queries, asked.policy.upper(), asked.one_in)
-        print(f"rows were sought {len(tables)} times")
+        print(f"rows were sought {len(tables)} times, and marked {marks.call_count if marks else 0} times")
