@@ -103,6 +103,13 @@ def test_all_see_the_rows_that_are_left_at_every_version(data: st.DataObject) ->
                 assert by_us(folder, each, some) == (Counter(keys), Counter(keys & set(some)))
 
 
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = make(tmp_path / "a b#?ä+" / "t", 3, 3)
+    version = marked(folder, places_of(folder, {1, 4}))
+    assert by_delta_rs(folder, version) == Counter({0, 2, 3, 5})
+    assert by_us(folder, version, range(2)) == (Counter({0, 2, 3, 5}), Counter({0}))
+
+
 def test_rows_of_large_files_are_marked_again_and_again(tmp_path: Path) -> None:
     folder, left = make(tmp_path / "t", *SIZES), set(range(sum(SIZES)))
     chance = np.random.default_rng(7)

@@ -468,6 +468,16 @@ def test_a_step_that_appended_what_comes_and_was_killed_is_undone(
     assert keyed.contents(done.version) == bag([(1, "a"), (2, "new"), (3, None), (4, "d")])
 
 
+def test_a_version_that_somebody_else_made_is_not_written_over(keyed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    force(monkeypatch, "mark")
+    with monkeypatch.context() as patched:
+        patched.setattr(vectors, "_commit", mock.Mock(side_effect=FileExistsError))
+        with pytest.raises(StoreError, match="FOREIGN_COMMIT"):
+            keyed.install(keyed.delta([], [(1, "a")]))
+    make_ready(keyed.engine, keyed.node, keyed.baseline, "next")
+    assert keyed.contents() == bag(KEYED)
+
+
 def test_rows_are_not_marked_by_a_key_that_is_null_nor_if_they_have_none_or_are_many(
     groups: Table, rows: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,7 +201,8 @@ def _written(folder: Path, gone: Mapping[str, Numbers]) -> dict[str, Action]:
 def _commit(log: Path, version: int, actions: list[Action]) -> None:
     """Write a commit, whole or not at all, unless there is one of that version."""
     text = "".join(f"{json.dumps(action)}\n" for action in actions)
-    file, fresh = log / f"{version:020d}.json", log / f".{uuid.uuid4().hex}.json.tmp"
+    # What a process that is killed here leaves behind goes with other files that no version needs.
+    file, fresh = log / f"{version:020d}.json", log.parent / f"{uuid.uuid4().hex}.json.tmp"
     fresh.write_text(text, encoding="utf-8")
     try:
         os.link(fresh, file)

@@ -8,6 +8,7 @@ them what is kept of them (:mod:`strandline.engine.arranged`). Upkeep puts the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from strandline.engine.opened import Opened, opened
 from strandline.engine.places import on_disk
 from strandline.engine.session import Engine
 from strandline.engine.vectors import NONE, Numbers
+from strandline.errors import StoreError
 from strandline.sql.render import SIGN
 from strandline.stopwatch import spending
 from strandline.store.deltas import Delta
@@ -83,8 +85,19 @@ def mark(engine: Engine, node: Node, delta: Delta, step_id: str, last: str) -> i
             said = step_id if gone.num_rows else last
             write_table(_ordered(node, came), node.path, "append", {}, said, engine.storage_options)
         if gone.num_rows:
-            vectors.mark(folder, log.version(), places, head.deleted, last)
+            _commit(node, folder, log.version(), places, head, last)
     return sum(bool(part.num_rows) for part in (came, gone))
+
+
+def _commit(node: Node, folder: Path, version: int, places: Mapping[str, Numbers], head: Opened, last: str) -> None:
+    try:
+        vectors.mark(folder, version, places, head.deleted, last)
+    except FileExistsError as error:
+        raise StoreError(
+            "FOREIGN_COMMIT",
+            f"the table of {node.name} got version {version + 1} from somebody else while a step was about to make it. "
+            "The next refresh undoes that.",
+        ) from error
 
 
 def _ordered(node: Node, rows: pa.Table) -> pa.Table:
