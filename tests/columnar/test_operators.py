@@ -279,6 +279,15 @@ def test_a_join_of_too_many_rows_is_left_to_spark(monkeypatch: pytest.MonkeyPatc
         evaluate(PLANS["join on text"], Reading())
 
 
+@pytest.mark.parametrize("kind", sorted({field.type for field in FIELDS} - {"double"}))
+def test_inputs_without_rows_match_nothing(kind: str) -> None:
+    empty = pa.chunked_array([], arrow_type(kind))
+    for one, other in ((empty, empty), (empty, pa.chunked_array([pa.nulls(2, arrow_type(kind))]))):
+        found = matching.keys([one, one], [other, other], nulls_match=True)
+        assert (len(found.left), len(found.right)) == (len(one), len(other))
+        assert matching.pairs(found)[0].tolist() == []
+
+
 def test_a_group_with_fewer_rows_than_none_is_left_to_spark() -> None:
     deleted = grouped(Negate(scan("t", "x")))
     with pytest.raises(NotHere, match="fewer rows than none"):

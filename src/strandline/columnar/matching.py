@@ -56,6 +56,8 @@ def _chained(one: Array, other: Array) -> pa.ChunkedArray:
 
 def _numbered(values: pa.ChunkedArray) -> tuple[Numbers, Flags, int]:
     """A number for each value, below a bound, which of them are NULL, and the bound."""
+    if not len(values):  # Arrow has no empty dictionaries of every type
+        return np.empty(0, np.int64), np.empty(0, np.bool_), 1
     encoded = pc.dictionary_encode(values, null_encoding="encode").combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):
         raise NotHere("keys that fill more than one array")
