@@ -15,7 +15,7 @@ def everywhere() -> Iterator[mock.Mock]:
     """Within, they are; what is yielded knows how often."""
     with (
         mock.patch.multiple(install, TINY_ROWS=0, TINY_BYTES=0),
-        mock.patch.multiple(replacing, FEW_BYTES=0, REWRITTEN=0),
+        mock.patch.multiple(replacing, FEW_BYTES=0, REWRITTEN=0, REWRITTEN_BESIDE_MARKS=0),
         mock.patch.object(vectors, "mark", wraps=vectors.mark) as mark,
     ):
         yield mark

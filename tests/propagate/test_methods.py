@@ -86,7 +86,7 @@ def test_insertions_are_appended_unless_they_may_meet_rows_or_make_rows_go() -> 
 
 def test_few_rows_are_marked_where_files_are_not_written_anew() -> None:
     files, few = Extent(10**6, FEW_BYTES + 1), 10
-    for changed, way in ((few, "mark"), (10**4, "replace"), (marking.MOST_ROWS + 1, "replace")):
+    for changed, way in ((few, "mark"), (9_999, "mark"), (10**4, "replace"), (marking.MOST_ROWS + 1, "replace")):
         asked = {"insert_only": False, "changed": changed, "replaceable": files, "can_be_marked": True}
         assert expected_install(GROUPED, LARGE.table, **asked) == way  # type: ignore[arg-type]
     assert expected_install(GROUPED, LARGE.table, insert_only=False, changed=few, replaceable=files) == "merge"

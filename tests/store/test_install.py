@@ -428,7 +428,7 @@ def test_few_rows_of_a_large_table_are_marked_where_they_are(keyed: Table, monke
     keyed.baseline = DeltaLog(keyed.node.path).version()
     monkeypatch.setattr(installing, "is_tiny", lambda *_: False)
     monkeypatch.setattr(replacing, "FEW_BYTES", 0)
-    monkeypatch.setattr(replacing, "REWRITTEN", 0)
+    monkeypatch.setattr(replacing, "REWRITTEN_BESIDE_MARKS", 0)
     before = set(DeltaLog(keyed.node.path).files().paths)
     rounds: list[tuple[Rows, Rows]] = [
         ([(2, "new"), (20, "b"), (30, "more")], [(2, "b"), (20, "a"), (19, "z")]),
@@ -554,6 +554,8 @@ def test_the_way_follows_from_delta_and_table(rows: Table, groups: Table) -> Non
     assert method_for(groups.node, few, 10**6, 10**8, TableSize(10**6, FEW_BYTES, 1), lambda: True) == "replace"
     assert method_for(groups.node, few, 10**6, 10**8, TableSize(10**6, FEW_BYTES + 1, 1), lambda: True) == "mark"
     assert method_for(groups.node, few, 10**6, 10**8, None, lambda: True) == "mark"
+    assert method_for(groups.node, many, 10**7, 10**8, TableSize(10**7, FEW_BYTES + 1, 1), lambda: True) == "mark"
+    assert method_for(groups.node, many, 10**6, 10**8, TableSize(10**5, FEW_BYTES + 1, 1), lambda: True) == "replace"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10) == "overwrite"
     assert method_for(rows.node, Delta("", 3, 0, "copies"), 10**6) == "merge"
 

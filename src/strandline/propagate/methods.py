@@ -48,9 +48,10 @@ def expected_install(
         return "append"
     if is_tiny(table.rows, table.bytes):
         return "overwrite"
-    if replaceable is not None and pays(changed, replaceable.rows, replaceable.bytes):
+    marked = can_be_marked and changed <= marking.MOST_ROWS
+    if replaceable is not None and pays(changed, replaceable.rows, replaceable.bytes, can_be_marked=marked):
         return "replace"
-    if can_be_marked and changed <= marking.MOST_ROWS:
+    if marked:
         return "mark"
     return "merge"
 

@@ -81,10 +81,12 @@ def method_for(
         return "append"
     if is_tiny(table_rows, table_bytes):
         return "overwrite"
-    if part is not None and replacing.pays(delta.rows, part.rows, part.bytes):
+    if part is not None and replacing.pays(delta.rows, part.rows, part.bytes, can_be_marked=True):
         return "replace"
     if marks():
         return "mark"
+    if part is not None and replacing.pays(delta.rows, part.rows, part.bytes):
+        return "replace"
     if delta.form == "explicit" and _literal_key(node) is not None and delta.deleted <= FEW_KEYS:
         return "delete+append"
     return "merge"

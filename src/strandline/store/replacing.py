@@ -39,6 +39,9 @@ FEW_BYTES = 8 << 20
 REWRITTEN = 1_000
 """Of more bytes, so many rows may be written anew for each that changes: old versions are kept for days."""
 
+REWRITTEN_BESIDE_MARKS = 100
+"""So many where rows could be marked instead, which takes less."""
+
 FILE_BYTES = 8 << 20
 FILE_ROWS = 1_000_000
 """A file that is written here has about so many bytes, one by Spark so many rows: the next delta may touch few."""
@@ -74,11 +77,11 @@ class Part:
         return added_up(stretch.size for stretch in self.stretches)
 
 
-def pays(changed: int, rows: int | None, bytes: int) -> bool:
+def pays(changed: int, rows: int | None, bytes: int, *, can_be_marked: bool = False) -> bool:
     """Whether files of so many rows and bytes may be written anew for so many *changed* rows."""
     if rows is None or rows > MOST_ROWS or bytes > MOST_BYTES:
         return False
-    return bytes <= FEW_BYTES or changed * REWRITTEN >= rows
+    return bytes <= FEW_BYTES or changed * (REWRITTEN_BESIDE_MARKS if can_be_marked else REWRITTEN) >= rows
 
 
 def replaceable(node: Node, options: Mapping[str, str]) -> bool:
