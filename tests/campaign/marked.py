@@ -16,6 +16,6 @@ def everywhere() -> Iterator[mock.Mock]:
     with (
         mock.patch.multiple(install, TINY_ROWS=0, TINY_BYTES=0),
         mock.patch.multiple(replacing, FEW_BYTES=0, REWRITTEN=0, REWRITTEN_BESIDE_MARKS=0),
-        mock.patch.object(vectors, "mark", wraps=vectors.mark) as mark,
+        mock.patch.object(vectors, "marks", wraps=vectors.marks) as marks,
     ):
-        yield mark
+        yield marks

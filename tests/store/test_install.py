@@ -456,7 +456,7 @@ def test_a_step_that_appended_what_comes_and_was_killed_is_undone(
     delta = keyed.delta([(2, "new"), (4, "d")], [(2, "b")])
     force(monkeypatch, "mark")
     with monkeypatch.context() as patched:
-        patched.setattr(vectors, "mark", mock.Mock(side_effect=KeyboardInterrupt))
+        patched.setattr(vectors.Marks, "commit", mock.Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             keyed.install(delta)
     assert keyed.contents() == bag([*KEYED, (2, "new"), (4, "d")])
@@ -475,6 +475,32 @@ def test_a_version_that_somebody_else_made_is_not_written_over(keyed: Table, mon
         with pytest.raises(StoreError, match="FOREIGN_COMMIT"):
             keyed.install(keyed.delta([], [(1, "a")]))
     make_ready(keyed.engine, keyed.node, keyed.baseline, "next")
+    assert keyed.contents() == bag(KEYED)
+
+
+def test_a_commit_between_ours_is_told_before_the_last_one(keyed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    force(monkeypatch, "mark")
+
+    def twice(*given: Any, **more: Any) -> None:
+        write_table(*given, **more)
+        keyed.engine.run(f"OPTIMIZE delta.`{keyed.node.path}`")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(marking, "write_table", twice)
+        with pytest.raises(StoreError, match="FOREIGN_COMMIT"):
+            keyed.install(keyed.delta([(4, "d")], [(1, "a")]))
+    assert committed_version(keyed.engine, keyed.node, keyed.baseline, "step") is None
+    make_ready(keyed.engine, keyed.node, keyed.baseline, "next")
+    assert keyed.contents() == bag(KEYED)
+
+
+def test_a_table_that_does_not_take_marks_gets_none(keyed: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = f"'{vectors.SWITCH}' = 'false'"
+    keyed.engine.run(f"ALTER TABLE delta.`{keyed.node.path}` SET TBLPROPERTIES ({switch})")
+    assert not marking.pays(keyed.engine, keyed.node, keyed.delta([], [(1, "a")]))
+    force(monkeypatch, "mark")
+    with pytest.raises(StoreError, match="MARKS_OFF"):
+        keyed.install(keyed.delta([], [(1, "a")]))
     assert keyed.contents() == bag(KEYED)
 
 

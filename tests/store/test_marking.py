@@ -61,7 +61,8 @@ def test_what_goes_is_found_and_what_is_left_is_the_rest(old: Rows, wanted: Rows
             found = _going(node(folder), head, table(came), table(gone))
             assert sorted(row[:3] for row in at(folder, found)) == sorted(gone)
             if found:
-                vectors.mark(folder, head.table.version(), found, head.deleted, "step")
+                now = head.table.version()
+                vectors.marks(folder, now, found, head.deleted).commit(now + 1, "step")
             left = {key: rest for key, rest in left.items() if key not in gone}
             rows = pa.table(DeltaTable(str(folder)).scan().read_all())
             assert sorted(row[:3] for row in shown(rows.select(list(KEY)))) == sorted(left)
@@ -72,7 +73,8 @@ def test_a_row_that_was_marked_before_is_not_there_any_more(tmp_path: Path) -> N
     stored(tmp_path / "t", [row])
     head = opened(str(tmp_path / "t"))
     found = _going(node(tmp_path / "t"), head, table({}), table(row))
-    vectors.mark(tmp_path / "t", head.table.version(), found, head.deleted, "step")
+    now = head.table.version()
+    vectors.marks(tmp_path / "t", now, found, head.deleted).commit(now + 1, "step")
     with pytest.raises(StoreError, match="0 are there"):
         _going(node(tmp_path / "t"), opened(str(tmp_path / "t")), table({}), table(row))
     assert _going(node(tmp_path / "t"), opened(str(tmp_path / "t")), table(row), table({})) == {}

@@ -102,10 +102,13 @@ class DeltaLog:
         return self.files(version).size
 
     def rows(self, version: int | None = None) -> int | None:
-        """The rows that are left at *version*, or now; None where the writer kept no statistics."""
-        there = self.size(version).rows
-        known = self._opened(version)
-        return there if there is None else there - sum(len(places) for places in known.deleted.values())
+        """The rows that are left at *version*, or now; None where the log does not tell, or not all of it is there."""
+        there, known = self.size(version).rows, self._opened(version)
+        try:
+            marked = known.marked
+        except (DeltaError, OSError):
+            return None
+        return None if there is None or marked is None else there - sum(map(len, marked.values()))
 
     def files(self, version: int | None = None) -> Files:
         """The files at *version*, or now, with the ranges of values in them."""
@@ -158,11 +161,16 @@ class DeltaLog:
         return all(info.type != fs.FileType.NotFound for info in self._filesystem().get_file_info(relative))
 
     def holds_version(self, version: int) -> bool:
-        """Whether *version* can still be read: the log tells its files, and all of them are there."""
+        """Whether *version* can still be read: the log tells its files, and all of them are there.
+
+        Those of deletion vectors are looked at by decoding them.
+        """
         try:
-            return self._there(self.files(version).paths)
-        except NoSuchTable:
+            there, known = self._there(self.files(version).paths), self._opened(version)
+            _ = known.marked
+        except (NoSuchTable, DeltaError, OSError):
             return False
+        return there
 
     def _filesystem(self) -> fs.PyFileSystem:
         try:

@@ -115,11 +115,14 @@ def rows_left(
         yield stored(whole).to_table(filter=condition)
     for path in paths:
         if path in deleted:
-            rows = stored([path]).to_table()
-            left = np.ones(rows.num_rows, dtype=bool)
-            left[deleted[path]] = False
-            found = rows.filter(pa.array(left))
-            yield found if condition is None else found.filter(condition)
+            file, place = stored([path]), 0
+            for batch in file.to_batches():
+                first, last = np.searchsorted(deleted[path], [place, place + batch.num_rows])
+                left = np.ones(batch.num_rows, dtype=bool)
+                left[deleted[path][first:last] - place] = False
+                place += batch.num_rows
+                found = pa.Table.from_batches([batch]).filter(pa.array(left))
+                yield found if condition is None else found.filter(condition)
 
 
 def _stored(path: str, storage_options: Mapping[str, str] | None) -> ds.Dataset:

@@ -146,7 +146,7 @@ class PinnedReads:
 
         None if they are many, or not to be had here. All of them are read once, however often they are asked for.
         """
-        if met and self._seeking is not None and readable_files(path, version, self._options) is not None:
+        if met and self._seeking is not None:
             with spending("seeking"):
                 found = self._seeking.meeting(path, version, told, columns, met)
             if found is not None:
@@ -203,8 +203,7 @@ class PinnedReads:
         assert self._seeking is not None and self._sought is not None
         with spending("seeking"):
             try:
-                found = readable_files(path, version, self._options)
-                rows = None if found is None else self._seeking.rows(path, version, told)
+                rows = self._seeking.rows(path, version, told)
             except (DeltaError, OSError, pa.ArrowException):  # what is wrong with the files Spark tells better
                 rows = None
             if rows is None:

@@ -29,6 +29,9 @@ _PLAIN_FEATURES = frozenset({"timestampNtz", "vacuumProtocolCheck", "v2Checkpoin
 KEPT = 256
 """So many tables are kept, those that were asked for last."""
 
+MOST_DELETED = 4_000_000
+"""Of a table with more deleted rows than these it is not kept where they are."""
+
 _Log = tuple[frozenset[str], int, int, int]
 """The names of the files of a log, and of the last commit its identity, size and time."""
 
@@ -48,12 +51,22 @@ class Opened:
     @cached_property
     def readable(self) -> bool:
         """Whether the rows of these files, but for those that are :attr:`deleted`, are its rows."""
-        return self.plain or self._read_with(_PLAIN_FEATURES | {vectors.FEATURE})
+        if self.plain:
+            return True
+        here = on_disk(self.table.table_uri) is not None
+        return here and self._read_with(_PLAIN_FEATURES | {vectors.FEATURE}) and self.marked is not None
+
+    @property
+    def deleted(self) -> vectors.Places:
+        """Of files of a readable table some of whose rows are deleted, by their paths: where in them these are."""
+        assert self.marked is not None
+        return self.marked
 
     @cached_property
-    def deleted(self) -> Mapping[str, vectors.Numbers]:
-        """Of files some of whose rows are deleted, by their paths: where in them these are."""
-        return {} if self.plain else vectors.deleted_rows(self.table)
+    def marked(self) -> vectors.Places | None:
+        """The same of any table; None if they are too many to be kept."""
+        found = {} if self.plain else vectors.deleted_rows(self.table)
+        return found if sum(map(len, found.values())) <= MOST_DELETED else None
 
     def _read_with(self, features: frozenset[str]) -> bool:
         metadata, protocol = self.table.metadata(), self.table.protocol()

@@ -75,11 +75,8 @@ class Seeking:
         """What was read of tables: files in which rows were found, and those that had to be read whole."""
 
     def rows(self, path: str, version: int, told: Told) -> pa.Table | None:
-        """The rows of a version of a table that are as is told; None if it is better left to Spark.
-
-        The version is one whose rows are those of its files, but for deleted ones.
-        """
-        if on_disk(path) is None:
+        """The rows of a version of a table that are as is told; None if it is better left to Spark."""
+        if not self._readable(path, version):
             return None
         size = opened(path, version, self._options).files.size_within(told.get("within", {}))
         if size.rows is None or size.rows <= LEAST_ROWS:
@@ -90,7 +87,7 @@ class Seeking:
         self, path: str, version: int, told: Told, columns: Sequence[str], met: Mapping[str, pa.ChunkedArray]
     ) -> pa.Table | None:
         """The rows of a version of a table whose columns have values that they are *met* with; NULL meets nothing."""
-        if on_disk(path) is None:
+        if not self._readable(path, version):
             return None
         table = _Table(path, version, told, self._options)
         if table.rows <= LEAST_ROWS or not table.can_be_read([*columns, *met]):
@@ -105,7 +102,13 @@ class Seeking:
             self._found[said] = self._rows(path, version, told, told["columns"])
         return self._found[said]
 
+    def _readable(self, path: str, version: int) -> bool:
+        """Whether the rows of a version are those of its files, but for deleted ones, and these lie on a disk."""
+        return on_disk(path) is not None and opened(path, version, self._options).readable
+
     def _rows(self, path: str, version: int, told: Told, columns: Sequence[str]) -> pa.Table | None:
+        if not self._readable(path, version):
+            return None
         table = _Table(path, version, told, self._options)
         if not table.can_be_read([*columns, *told["among"]]):
             return None
@@ -176,7 +179,6 @@ class _Table:
     def __init__(self, path: str, version: int, told: Told, options: Mapping[str, str] | None) -> None:
         known = opened(path, version, options)
         self._opened = known
-        self._readable = known.readable
         self._files: Files = known.files
         self._schema = pa.schema(known.table.schema().to_arrow())
         self._within = self._files.paths_within(told.get("within", {}))
@@ -187,10 +189,10 @@ class _Table:
         self.rows = self._files.size_within(told.get("within", {})).rows or 0
 
     def can_be_read(self, columns: Sequence[str]) -> bool:
-        """Whether its files hold its rows, lie below it, and have nothing but plain values in *columns*."""
+        """Whether its files lie below it, and have nothing but plain values in *columns*."""
         below = not any("://" in path or path.startswith("/") for path in self._within)
         there = set(self._schema.names).issuperset(columns)
-        return self._readable and below and there and all(_is_flat(self.type(column)) for column in columns)
+        return below and there and all(_is_flat(self.type(column)) for column in columns)
 
     @cached_property
     def settled(self) -> list[str]:

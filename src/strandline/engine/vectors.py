@@ -16,14 +16,18 @@ import time
 import uuid
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyroaring import BitMap64
 
 Numbers = np.ndarray[Any, Any]
@@ -44,18 +48,30 @@ _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*
 CHECKPOINT_EVERY = 50
 """After so many versions what the log says is put together, for those who open the table."""
 
+_TOLD = ("path", "size", "modificationTime", "stats", "deletionVector")
+"""What is passed on of a file."""
+
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+Places = Mapping[str, Numbers]
+"""By the paths of files: places of rows in them."""
 
 NONE: Numbers = np.empty(0, np.int64)
 
 Action = dict[str, Any]
 
 
+class Unknown(Exception):
+    """The log does not say, in a form that is known here, what has to be known of a file."""
+
+
 def deleted_rows(table: DeltaTable) -> dict[str, Numbers]:
-    """Of files that have a vector, by their place below the table's folder: where in them deleted rows are, sorted."""
+    """Of files that have a vector, by their paths below the table's folder: where in them deleted rows are, sorted."""
     root = unquote(urlparse(table.table_uri).path).rstrip("/") + "/"
     found = pa.table(table.deletion_vectors().read_all())
     paths = [unquote(urlparse(uri).path) for uri in found.column("filepath").to_pylist()]
+    if not all(path.startswith(root) for path in paths):
+        raise DeltaError(f"{root} has deletion vectors of files that are not below it")
     kept = found.column("selection_vector")
     return {
         path.removeprefix(root): np.flatnonzero(~kept[number].values.to_numpy(zero_copy_only=False))
@@ -64,42 +80,65 @@ def deleted_rows(table: DeltaTable) -> dict[str, Numbers]:
 
 
 def known_to_writers(table: DeltaTable) -> bool:
-    """Whether a table asks nothing of its writers that is not known here; vectors may be switched on or not."""
-    protocol = table.protocol()
-    return protocol.min_writer_version <= 2 or _KNOWN.issuperset(protocol.writer_features or ("",))
+    """Whether rows of a table may be marked, and it asks nothing of its writers that is not known here.
 
-
-class Unknown(Exception):
-    """The log does not say, in a form that is known here, how a file came in."""
-
-
-def mark(folder: Path, version: int, places: Mapping[str, Numbers], deleted: Mapping[str, Numbers], said: str) -> int:
-    """Mark rows of files at *places* in a commit upon *version*, in which others are *deleted*; the new version.
-
-    The commit carries *said*. FileExistsError if somebody else made that version.
+    Vectors are switched on, or nobody said that they are not to be.
     """
-    log = folder / "_delta_log"
-    known = added(log, version, set(places))
-    vectors = _written(folder, {path: np.union1d(found, deleted.get(path, NONE)) for path, found in places.items()})
-    actions: list[Action] = [
-        {
-            "commitInfo": {
-                "timestamp": _now(),
-                "operation": "DELETE",
-                "operationParameters": {},
-                "operationMetrics": {"numDeletedRows": str(sum(len(found) for found in places.values()))},
-                "isBlindAppend": False,
-                "userMetadata": said,
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    known = protocol.min_writer_version <= 2 or _KNOWN.issuperset(protocol.writer_features or ("",))
+    may = configuration.get(SWITCH, "true") == "true" and configuration.get("delta.appendOnly", "false") != "true"
+    return known and may
+
+
+def switched_on(table: DeltaTable) -> bool:
+    """Whether readers of a table know that rows may be marked."""
+    protocol = table.protocol()
+    there = all(FEATURE in (features or ()) for features in (protocol.reader_features, protocol.writer_features))
+    return there and table.metadata().configuration.get(SWITCH) == "true"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Rows of files that are to be marked: what the log says of the files, and the vectors of those that stay."""
+
+    folder: Path
+    changed: Mapping[str, Action]
+    vectors: Mapping[str, Action]
+    rows: int
+
+    def commit(self, version: int, said: str) -> None:
+        """Mark them in the commit of a *version*, which carries *said*; FileExistsError if there is one of it."""
+        actions: list[Action] = [
+            {
+                "commitInfo": {
+                    "timestamp": _now(),
+                    "operation": "DELETE",
+                    "operationParameters": {},
+                    "operationMetrics": {"numDeletedRows": str(self.rows)},
+                    "isBlindAppend": False,
+                    "userMetadata": said,
+                }
             }
-        }
-    ]
-    for path, add in known.items():
-        actions.append({"remove": _removed(add)})
-        actions.append({"add": {**add, "dataChange": True, "stats": _loose(add), "deletionVector": vectors[path]}})
-    _commit(log, version + 1, actions)
-    if (version + 1) // CHECKPOINT_EVERY > _last_checkpoint(log) // CHECKPOINT_EVERY:
-        DeltaTable(str(folder)).create_checkpoint()
-    return version + 1
+        ]
+        for path, add in self.changed.items():
+            actions.append({"remove": _removed(add)})
+            if path in self.vectors:
+                with_vector = {"stats": _loose(add), "deletionVector": self.vectors[path]}
+                actions.append({"add": {**add, "dataChange": True, **with_vector}})
+        log = self.folder / "_delta_log"
+        _commit(log, version, actions)
+        if version // CHECKPOINT_EVERY > _last_checkpoint(log) // CHECKPOINT_EVERY:
+            # The next ones try again.
+            with suppress(DeltaError, OSError):
+                DeltaTable(str(self.folder)).create_checkpoint()
+
+
+def marks(folder: Path, version: int, places: Places, deleted: Places) -> Marks:
+    """Make ready what marks rows of a *version* at *places*, in whose files others are *deleted*."""
+    changed = added(folder / "_delta_log", version, set(places))
+    gone = {path: np.union1d(found, deleted.get(path, NONE)) for path, found in places.items()}
+    left = {path: found for path, found in gone.items() if len(found) < _records(changed[path])}
+    return Marks(folder, changed, _written(folder, left), sum(len(found) for found in places.values()))
 
 
 def _last_checkpoint(log: Path) -> int:
@@ -121,37 +160,57 @@ def vector_file(descriptor: Action) -> str | None:
 
 
 def added(log: Path, version: int, paths: set[str]) -> dict[str, Action]:
-    """How files of a version came into it, by their paths; Unknown if the log does not say."""
+    """How files of a version came into it, by their paths; Unknown if the log does not say, or not all of it."""
     found: dict[str, Action] = {}
     for number in range(version, -1, -1):
         checkpoint = log / f"{number:020d}.checkpoint.parquet"
-        adds = _of_checkpoint(checkpoint) if checkpoint.exists() else _of_commit(log / f"{number:020d}.json")
-        for add in adds:
-            path = unquote(add["path"])
-            if path in paths and path not in found:
-                found[path] = add
+        whole = checkpoint.exists()
+        adds, removed = (_of_checkpoint(checkpoint), set()) if whole else _of_commit(log / f"{number:020d}.json")
+        found.update({path: add for path, add in adds.items() if path in paths and path not in found})
+        if removed & (paths - found.keys()):
+            break
         if len(found) == len(paths):
+            for add in found.values():
+                _records(add)
             return found
-        if checkpoint.exists():
+        if whole:
             break
     raise Unknown(f"{log}: {', '.join(sorted(paths - set(found)))}")
 
 
-def _of_commit(file: Path) -> list[Action]:
+def _of_commit(file: Path) -> tuple[dict[str, Action], set[str]]:
+    """The files that a commit added, and the paths of those that it removed."""
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError as error:
+        actions = [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
         raise Unknown(str(file)) from error
-    return [action["add"] for action in (json.loads(line) for line in lines if line.strip()) if "add" in action]
+    adds = {unquote(action["add"]["path"]): action["add"] for action in actions if "add" in action}
+    return adds, {unquote(action["remove"]["path"]) for action in actions if "remove" in action}
 
 
-def _of_checkpoint(file: Path) -> list[Action]:
+def _of_checkpoint(file: Path) -> dict[str, Action]:
+    """The files that a checkpoint has."""
     try:
-        adds = pq.read_table(file, columns=["add"]).column("add").drop_null().to_pylist()
+        adds = pq.read_table(file, columns=["add"]).column("add").drop_null().combine_chunks()
+        parts = {name: pc.struct_field(adds, name).to_pylist() for name in _TOLD}
     except (OSError, pa.ArrowException) as error:
         raise Unknown(str(file)) from error
-    known = ("path", "size", "modificationTime", "stats")
-    return [{**{name: add[name] for name in known}, "partitionValues": {}, **_vector_of(add)} for add in adds]
+    told = [dict(zip(_TOLD, each, strict=True)) for each in zip(*parts.values(), strict=True)]
+    return {unquote(add["path"]): _kept(add) for add in told}
+
+
+def _kept(add: Action) -> Action:
+    """An action as a commit would have it."""
+    return {name: add[name] for name in _TOLD[:-1]} | {"partitionValues": {}} | _vector_of(add)
+
+
+def _records(add: Action) -> int:
+    """The rows of a file, deleted ones included."""
+    told = json.loads(add.get("stats") or "{}").get("numRecords")
+    if told is None:
+        raise Unknown(f"{add['path']} has no statistics")
+    return int(told)
 
 
 def _vector_of(add: Action) -> Action:
@@ -173,10 +232,10 @@ def _removed(add: Action) -> Action:
 
 def _loose(add: Action) -> str:
     """The statistics of a file, whose least and greatest values may be those of deleted rows."""
-    stats = json.loads(add.get("stats") or "{}")
-    if "numRecords" not in stats:
-        raise Unknown(f"{add['path']} has no statistics")
-    return json.dumps({**stats, "tightBounds": False})
+    # Decimals stay as they are written: as floating numbers they would be others.
+    mark = uuid.uuid4().hex
+    stats = json.loads(add["stats"], parse_float=lambda text: f"{mark}{text}{mark}")
+    return json.dumps({**stats, "tightBounds": False}).replace(f'"{mark}', "").replace(f'{mark}"', "")
 
 
 def _written(folder: Path, gone: Mapping[str, Numbers]) -> dict[str, Action]:

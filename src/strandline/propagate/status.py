@@ -188,9 +188,11 @@ def _dumped(
 def _base_view(catalog: Catalog, node: Node, storage_options: Mapping[str, str]) -> BaseViewStatus:
     options: Any = node.record.options
     base = catalog.versions.baseline(node.record.id)
-    size = None if base is None else DeltaLog(node.path, storage_options).size(base.version)
     told = (options.get("of"), node.leaves, options["algorithm"], options["consistency"])
-    return BaseViewStatus(node.name, *told, size.rows if size else None, size.bytes if size else None)
+    if base is None:
+        return BaseViewStatus(node.name, *told, None, None)
+    log = DeltaLog(node.path, storage_options)
+    return BaseViewStatus(node.name, *told, log.rows(base.version), log.size(base.version).bytes)
 
 
 def _log(catalog: Catalog, source: CopiedSource | UncopiedSource) -> LogStatus:

@@ -7,7 +7,7 @@ them what is kept of them (:mod:`strandline.engine.arranged`). Upkeep puts the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from strandline.algebra.schema import names
 from strandline.engine import files, vectors
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.little import usual_type, write_table
@@ -46,11 +47,11 @@ def can_be_marked(node: Node, options: Mapping[str, str]) -> bool:
         return False
     try:
         known = opened(node.path, None, options)
+        size = known.files.size
+        few = size.rows is not None and size.rows <= MOST_LOOKED_AT and size.files <= MOST_FILES
+        return few and known.readable and vectors.known_to_writers(known.table)
     except (DeltaError, OSError):
         return False
-    size = known.files.size
-    few = size.rows is not None and size.rows <= MOST_LOOKED_AT and size.files <= MOST_FILES
-    return few and known.readable and vectors.known_to_writers(known.table)
 
 
 def pays(engine: Engine, node: Node, delta: Delta) -> bool:
@@ -58,10 +59,9 @@ def pays(engine: Engine, node: Node, delta: Delta) -> bool:
     options, few = engine.storage_options, delta.form == "explicit" and 0 < delta.rows <= MOST_ROWS
     if not engine.seeks or not few or not can_be_marked(node, options) or not told_by_keys(node, delta, options):
         return False
-    head, folder = opened(node.path, None, options), on_disk(node.path)
-    assert folder is not None
+    head = opened(node.path, None, options)
     try:
-        vectors.added(folder / "_delta_log", head.table.version(), set(head.files.paths))
+        vectors.added(_folder(node) / "_delta_log", head.table.version(), set(head.files.paths))
     except vectors.Unknown:
         return False
     return True
@@ -70,32 +70,50 @@ def pays(engine: Engine, node: Node, delta: Delta) -> bool:
 def mark(engine: Engine, node: Node, delta: Delta, step_id: str, last: str) -> int:
     """Append the rows of a delta that come, and mark those that go, in a commit each; the number of commits.
 
-    Only the last one carries *last*, which says that the step is done.
+    Only the last one carries *last*, which says that the step is done. Nothing is appended before all is ready.
     """
-    log = DeltaLog(node.path, engine.storage_options)
+    options = engine.storage_options
     with spending("files"):
-        rows = unit_rows(engine, node, delta)
-        came, gone = (rows.filter(test).drop_columns([SIGN]) for test in (pc.field(SIGN) > 0, pc.field(SIGN) < 0))
-        head = opened(node.path, log.version(), engine.storage_options)
+        head = opened(node.path, DeltaLog(node.path, options).version(), options)
+        came, gone = _parts(engine, node, delta, head)
         places = _going(node, head, came, gone)
-    folder = on_disk(node.path)
-    assert folder is not None
+    if gone.num_rows and not vectors.switched_on(head.table):
+        raise StoreError("MARKS_OFF", f"the table of {node.name} does not take deletion vectors; refresh it in full.")
+    version = head.table.version()
+    marks = vectors.marks(_folder(node), version, places, head.deleted)
     with spending("commit"):
         if came.num_rows:
             said = step_id if gone.num_rows else last
-            write_table(_ordered(node, came), node.path, "append", {}, said, engine.storage_options)
+            write_table(_ordered(node, came), node.path, "append", {}, said, options)
         if gone.num_rows:
-            _commit(node, folder, log.version(), places, head, last)
+            _commit(node, marks, version + bool(came.num_rows) + 1, last)
     return sum(bool(part.num_rows) for part in (came, gone))
 
 
-def _commit(node: Node, folder: Path, version: int, places: Mapping[str, Numbers], head: Opened, last: str) -> None:
+def _folder(node: Node) -> Path:
+    folder = on_disk(node.path)
+    assert folder is not None, "rows are marked on a disk"
+    return folder
+
+
+def _parts(engine: Engine, node: Node, delta: Delta, head: Opened) -> tuple[pa.Table, pa.Table]:
+    """The rows that come, and those that go, in the types of the table."""
+    rows = unit_rows(engine, node, delta)
+    kinds = pa.schema(head.table.schema().to_arrow())
+    stored = pa.schema([pa.field(name, usual_type(kinds.field(name).type)) for name in names(node.stored)])
+    signs = rows.column(SIGN)
+    found = rows.select(stored.names).cast(stored)
+    return found.filter(pc.greater(signs, 0)), found.filter(pc.less(signs, 0))
+
+
+def _commit(node: Node, marks: vectors.Marks, version: int, last: str) -> None:
+    """Mark the rows in the commit that follows on ours: whoever came between may have changed the files."""
     try:
-        vectors.mark(folder, version, places, head.deleted, last)
+        marks.commit(version, last)
     except FileExistsError as error:
         raise StoreError(
             "FOREIGN_COMMIT",
-            f"the table of {node.name} got version {version + 1} from somebody else while a step was about to make it. "
+            f"the table of {node.name} got version {version} from somebody else while a step was about to make it. "
             "The next refresh undoes that.",
         ) from error
 
@@ -132,14 +150,8 @@ def _holding(head: Opened, keys: pa.ChunkedArray, column: str) -> list[str]:
 
 def _near(head: Opened, node: Node, path: str, rows: pa.Table) -> tuple[Numbers, pa.Table]:
     """Where in a file keys are that may be those of *rows*, and these keys."""
-    keys = _keys(head, node.path, path, node.key)
+    kinds = pa.schema([rows.schema.field(name) for name in node.key])
+    keys = files.dataset(node.path, [f"{node.path.rstrip('/')}/{path}"], kinds).to_table()
     places = near_keys(keys, rows, node.key)
     left = places[~np.isin(places, head.deleted.get(path, NONE))]
-    kinds = pa.schema([rows.schema.field(name) for name in node.key])
-    return left, keys.take(pa.array(left)).cast(kinds)
-
-
-def _keys(head: Opened, folder: str, path: str, key: Sequence[str]) -> pa.Table:
-    kinds = pa.schema(head.table.schema().to_arrow())
-    schema = pa.schema([pa.field(name, usual_type(kinds.field(name).type)) for name in key])
-    return files.dataset(folder, [f"{folder.rstrip('/')}/{path}"], schema).to_table()
+    return left, keys.take(pa.array(left))

@@ -217,7 +217,8 @@ def replaced(name: str, old: pa.Table, delta: pa.Table, key: Sequence[str]) -> p
 
 def near_keys(old: pa.Table, rows: pa.Table, key: Sequence[str]) -> Numbers:
     """The places in *old* of rows whose first key column has a value that it has in *rows*."""
-    found: Numbers = pc.indices_nonzero(pc.is_in(old.column(key[0]), pc.unique(rows.column(key[0])))).to_numpy()
+    there = pc.is_in(old.column(key[0]), pc.unique(rows.column(key[0])))
+    found: Numbers = pc.indices_nonzero(there).to_numpy().astype(np.int64)
     return found
 
 
