@@ -75,6 +75,13 @@ def test_rows_are_sought_by_stored_keys(
     assert (tmp_path / "kept").exists() is (other is not None and None not in parts)
 
 
+def test_a_version_that_the_log_does_not_tell_any_more_has_no_files(tmp_path: Path) -> None:
+    table = write(tmp_path / "lines", LINES)
+    asked = told({"p": of(stored(tmp_path / "keys", part=[7]), "part")}, other=99)
+    assert sought(tmp_path, table, asked) == [0, 2, 6]
+    assert not (tmp_path / "kept").exists()
+
+
 def test_rows_that_were_sought_tell_what_to_seek_next(tmp_path: Path) -> None:
     lines = write(tmp_path / "lines", LINES)
     orders = write(tmp_path / "orders", {"o": [1, 2, 3, 4, 5], "c": [10, 20, 10, 30, None]})

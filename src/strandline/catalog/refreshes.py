@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from strandline.catalog.damage import mapping, one_of, understanding
 from strandline.catalog.database import Database
@@ -188,8 +188,8 @@ def mark_published(session: Session, refresh_id: str, state: int, moment: dateti
 
 
 def running_refresh(session: Session, id: str) -> RefreshRow:
-    """The refresh *id*, which must not be finished."""
-    row = session.scalar(select(RefreshRow).where(RefreshRow.id == id))
+    """The refresh *id*, which must not be finished; its plan, which is long, is not read."""
+    row = session.scalar(select(RefreshRow).where(RefreshRow.id == id).options(defer(RefreshRow.plan)))
     if row is None:
         newest = select(RefreshRow.id).order_by(RefreshRow.seq.desc()).limit(3)
         raise unknown("refresh", id, session.scalars(newest))

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from deltalake.exceptions import DeltaError
 
 from strandline.engine import files
 from strandline.engine.arranged import Arranged, Numbers, ReadColumn, as_numbers, can_be_key
@@ -212,7 +213,10 @@ class _Table:
     @cached_property
     def _others(self) -> frozenset[str]:
         path, options = self._table
-        return frozenset(opened(path, self._other, options).files.paths)
+        try:
+            return frozenset(opened(path, self._other, options).files.paths)
+        except (DeltaError, OSError):  # the log does not tell any more
+            return frozenset()
 
     def type(self, column: str) -> pa.DataType:
         return _usual(self._schema.field(column).type)

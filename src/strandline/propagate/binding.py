@@ -169,7 +169,12 @@ class Binding:
         return told
 
     def other_version(self, scan: Scan, pins: Pins) -> int | None:
-        """The version of a table on the other side of the change; files that are in both stay as they are."""
+        """The version of a table on the other side of the change; files that are in both stay as they are.
+
+        A node's own table has none yet: what stayed the last time will mostly stay.
+        """
+        if isinstance(scan.operand, Backing):
+            return pins.baseline - 1 if pins.baseline else None
         if not isinstance(scan.operand, At) or not {scan.operand.relation} <= pins.pre.keys() & pins.post.keys():
             return None
         other = replace(scan, operand=replace(scan.operand, state="post" if scan.operand.state == "pre" else "pre"))
