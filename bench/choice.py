@@ -144,7 +144,7 @@ def _measure(folder: Path, scale: float, one_in: int, repeats: int, wanted: Coll
 
 
 def _choices(warehouse: Warehouse, prices: Prices) -> dict[str, str]:
-    with mock.patch.object(warehouse, "_prices", lambda: prices):
+    with mock.patch.object(warehouse._refreshing, "prices", lambda: prices):
         return {node.name: "recompute" if node.strategy == "full" else "changes" for node in warehouse.plan().nodes}
 
 
