@@ -39,9 +39,10 @@ from strandline.algebra.plan import (
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.schema import Column, Schema, names
 from strandline.columnar import evaluate as evaluating
-from strandline.columnar import matching
+from strandline.columnar import joining, matching
 from strandline.columnar.evaluate import evaluate
 from strandline.columnar.joining import Met
+from strandline.columnar.rows import beside
 from strandline.columnar.types import NotHere, arrow_type
 from strandline.engine.session import Engine
 from strandline.sql.render import SIGN, render
@@ -266,6 +267,7 @@ def bag(table: pa.Table, shown: Schema) -> SignedBag:
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_rows_are_those_of_spark(spark: Engine, monkeypatch: pytest.MonkeyPatch, plan: Plan, large: int) -> None:
     monkeypatch.setattr(evaluating, "LARGE_ROWS", large)
+    monkeypatch.setattr(joining, "MANY_PAIRS", large)
     found = evaluate(plan, Reading())
     expected = spark.worker.sql(render(plan, bound)).toArrow()
     assert bag(found, plan.columns) == bag(expected, plan.columns)
@@ -325,3 +327,27 @@ def test_a_large_input_that_cannot_be_read_yet_is_read_when_another_meets_it(mon
     assert reading.read == ["once", "t", "r"]
     with pytest.raises(NotHere, match="many rows"):
         evaluate(plan, Unreadable("r", "n"))
+
+
+def test_a_join_that_multiplies_rows_waits_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    sellers = pa.table({"s.key": range(20), "s.nation": [n % 2 for n in range(20)]})
+    buyers = pa.table({"b.key": range(40), "b.nation": [n % 2 for n in range(40)]})
+    sales = pa.table({"seller": [n % 20 for n in range(90)], "buyer": [n % 40 for n in range(90)]})
+    asked = [equal("s.nation", "b.nation"), equal("seller", "s.key"), equal("buyer", "b.key")]
+    made: list[int] = []
+
+    def counted(left: pa.Table, right: pa.Table, ours: Any, theirs: Any) -> pa.Table:
+        made.append(len(ours))
+        return beside(left, right, ours, theirs)
+
+    def joined() -> list[dict[str, Any]]:
+        made.clear()
+        found = joining.Joining([sales, buyers, sellers], [], asked, lambda plan, met: sales).rows().to_pylist()
+        return sorted(found, key=lambda row: sorted(row.items()))
+
+    monkeypatch.setattr(joining, "beside", counted)
+    at_once = joined()
+    assert (len(at_once), made) == (90, [400, 90])
+    monkeypatch.setattr(joining, "MANY_PAIRS", 100)
+    assert joined() == at_once
+    assert made == [90, 90]

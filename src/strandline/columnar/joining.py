@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,38 @@ Sides = tuple[Scalar, Scalar]
 """A value of either of two inputs, which have to be equal."""
 
 
+MANY_PAIRS = 1_000_000
+MANY_TIMES = 2
+"""A join that gives no more rows than these, or so many for each of the longer input, is made as soon as it can be."""
+
+
+@dataclass(frozen=True)
+class _Other:
+    """An input that was read, beside what is joined already, and the conditions that equate values of the two."""
+
+    joined: pa.Table
+    rows: pa.Table
+    equal: Mapping[Scalar, Sides]
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The keys of both, by these conditions."""
+        ours, theirs = [one for one, _ in self.equal.values()], [other for _, other in self.equal.values()]
+        return keys_of(self.joined, ours, self.rows, theirs, nulls_match=False)
+
+    @cached_property
+    def times(self) -> float:
+        """How often a row of the longer input is expected to meet one of the shorter, if it meets any."""
+        shorter = min(self.keys.left, self.keys.right, key=len)
+        return len(shorter) / max(len(np.unique(shorter)), 1)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether many more rows are expected than either input has."""
+        shorter, longer = sorted((self.joined.num_rows, self.rows.num_rows))
+        return shorter * longer > MANY_PAIRS and self.times > MANY_TIMES and longer * self.times > MANY_PAIRS
+
+
 class Joining:
     """A join from its smallest input on.
 
@@ -54,20 +88,33 @@ class Joining:
         """The rows of the join."""
         while self._small or self._large:
             other = self._next()
-            equal = self._equal(self._joined, other.schema.names)
-            self._waiting = [each for each in self._waiting if each not in equal]
-            self._joined = self._own(_joined(self._joined, other, list(equal.values())))
+            self._waiting = [each for each in self._waiting if each not in other.equal]
+            self._joined = self._own(_joined(other))
         return all_chosen(self._joined, self._waiting)
 
-    def _next(self) -> pa.Table:
-        """The input to be joined next: one that an equality joins, if there is any."""
+    def _next(self) -> _Other:
+        """The input to be joined next: one that an equality joins, if there is any.
+
+        One that multiplies rows waits as long as others can be joined or read: more conditions may hold of it then.
+        """
         while True:
-            for place, rows in enumerate(self._small):
-                if self._equal(self._joined, rows.schema.names):
-                    return self._small.pop(place)
+            others = [_Other(self._joined, rows, self._equal(self._joined, rows.schema.names)) for rows in self._small]
+            equated = [other for other in others if other.equal]
+            for other in equated:
+                if not other.multiplies:
+                    return self._taken(other)
             if not self._large:
-                return self._small.pop(0)
-            self._small.insert(0, self._read())
+                return self._taken(min(equated, key=lambda other: other.times, default=others[0]))
+            try:
+                self._small.insert(0, self._read())
+            except NotHere:
+                if not equated:
+                    raise
+                return self._taken(min(equated, key=lambda other: other.times))
+
+    def _taken(self, other: _Other) -> _Other:
+        self._small = [rows for rows in self._small if rows is not other.rows]
+        return other
 
     def _read(self) -> pa.Table:
         """One of the large inputs: of those that are joined by an equality the first that can be read, else any."""
@@ -112,11 +159,11 @@ class Joining:
         return found
 
 
-def _joined(left: pa.Table, right: pa.Table, by: Sequence[Sides]) -> pa.Table:
-    if not by and left.num_rows * right.num_rows > MOST_PAIRS:
+def _joined(other: _Other) -> pa.Table:
+    left, right = other.joined, other.rows
+    if not other.equal and left.num_rows * right.num_rows > MOST_PAIRS:
         raise NotHere("a product of many rows")
-    found = keys_of(left, [ours for ours, _ in by], right, [theirs for _, theirs in by], nulls_match=False)
-    ours, theirs = pairs(found)
+    ours, theirs = pairs(other.keys)
     if len(ours) * (_width(left) + _width(right)) > MOST_BYTES:
         raise NotHere(f"a join of {len(ours)} long rows")
     return beside(left, right, ours, theirs)
