@@ -144,7 +144,7 @@ def _step(step: StepRecord, began: float) -> Found:
     return {
         "kind": step.kind, "subject": step.view, "from": round(_began(step) - began, 3),
         "seconds": round(step.seconds or 0.0, 3), "predicted": result.get("predicted"), "mode": result.get("mode"),
-        **(result.get("measured") or {}),
+        "read": (result.get("profile") or {}).get("read", []), **(result.get("measured") or {}),
     }  # fmt: skip
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -34,6 +35,7 @@ def show(console: Console, settings: Settings, repeats: Sequence[Repeat], summar
     rows = ", ".join(f"{table} {_rows(done)}" for table, done in last.changed.items())
     console.print(f"changed rows of the last repeat: {rows}")
     console.print(f"counted by Spark, where it tells: {_counted(last)}")
+    console.print(f"read of tables: {_read(last)}")
     floors = {name: statistics.median(r.floors[name] for r in repeats if name in r.floors) for name in last.floors}
     words = {
         "job": "an empty Spark job", "commit": "an empty Delta commit", "changes": "reading the changes",
@@ -47,6 +49,28 @@ def _counted(repeat: Repeat) -> str:
     steps = [step for step in repeat.refresh["steps"] if step.get("jobs") is not None]
     jobs, rows, written = (sum(step[what] or 0 for step in steps) for what in ("jobs", "rows_read", "bytes_written"))
     return f"{len(steps)} steps, {jobs:,} jobs, {rows:,} rows read, {written / 1e6:,.1f} MB written"
+
+
+def _read(repeat: Repeat) -> str:
+    """How much of their files, beside those that hold touched keys, where these are known."""
+    read = [
+        table for step in repeat.refresh["steps"] for table in step.get("read", ()) if table.get("of_files") is not None
+    ]
+    known = [table for table in read if table.get("holding") is not None]
+    all_files, files, holding = _sum(read, "files"), _sum(known, "files"), _sum(known, "holding")
+    told = f"{all_files:,} files in all scans, {_sum(read, 'bytes') / 1e6:,.1f} MB"
+    if not holding:
+        return told
+    size, least = _sum(known, "bytes"), _sum(known, "holding_bytes")
+    times = f"{files / holding:.1f}x and {size / least:.1f}x"
+    those = (
+        f"{files:,} files, {size / 1e6:,.1f} MB; {holding:,} files, {least / 1e6:,.1f} MB hold touched keys: {times}"
+    )
+    return f"{told}; where it is known which hold touched keys {those}"
+
+
+def _sum(tables: Sequence[Mapping[str, Any]], what: str) -> int:
+    return sum(table[what] for table in tables)
 
 
 def _rows(done: dict[str, int]) -> str:

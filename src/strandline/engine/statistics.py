@@ -52,7 +52,7 @@ class Files:
     @property
     def size(self) -> TableSize:
         """All of them."""
-        return self._sized(range(self.count))
+        return self.sized(range(self.count))
 
     def holding(self, column: str, keys: Sequence[Any]) -> frozenset[int] | None:
         """The files, by their places, whose range of *column* has one of the sorted *keys* in it.
@@ -83,7 +83,7 @@ class Files:
 
     def size_within(self, limits: Mapping[str, Collection[Ends]]) -> TableSize:
         """The same with all of each file that is left: who changes rows in a file reads it whole."""
-        return self._sized(self._left(limits))
+        return self.sized(self._left(limits))
 
     def apart(self, column: str) -> list[tuple[Any, TableSize]] | None:
         """The files in groups whose ranges of *column* do not overlap, in their order: least value, and size of each.
@@ -102,7 +102,7 @@ class Files:
                 groups[-1] = (first, max(last, high), [*places, place])
             else:
                 groups.append((low, high, [place]))
-        return [(first, self._sized(places)) for first, _, places in groups]
+        return [(first, self.sized(places)) for first, _, places in groups]
 
     def _share(self, place: int, column: str, pairs: Collection[Ends]) -> float:
         ranges = self._of(column)
@@ -149,7 +149,8 @@ class Files:
         """Where they are, from the table's folder on."""
         return [unquote(path) for path in self._adds.column("path").to_pylist()]
 
-    def _sized(self, places: Iterable[int]) -> TableSize:
+    def sized(self, places: Iterable[int]) -> TableSize:
+        """Some of them, by their places."""
         chosen = list(places)
         rows = [self._rows[place] for place in chosen]
         known = [count for count in rows if count is not None]

@@ -16,8 +16,8 @@ class TableRead:
     """What a step read of a table, or of stored changes, in so many scans.
 
     All numbers are for these scans together: *of_files* and *of_bytes* what they had read without skipping any file,
-    *holding* how many files they had read if only those with touched keys, as :mod:`strandline.propagate.touched` says
-    what these are. None is not known.
+    *holding* and *holding_bytes* what they had read of only those with touched keys, as
+    :mod:`strandline.propagate.touched` says what these are. None is not known.
     """
 
     table: str
@@ -28,6 +28,7 @@ class TableRead:
     of_files: int | None = None
     of_bytes: int | None = None
     holding: int | None = None
+    holding_bytes: int | None = None
 
 
 @dataclass(frozen=True)

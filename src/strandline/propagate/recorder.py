@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from strandline.engine import files
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.metrics import Metrics, Scanned
-from strandline.engine.statistics import Files
+from strandline.engine.statistics import Files, TableSize
 from strandline.propagate.context import Context
 from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.timeline import divided, seconds, shared
@@ -113,12 +113,15 @@ class Recorder:
                 held = {there: self._holding(step, name, there) for there in set(whole)}
                 holding = [held[there] for there in whole]
                 told |= {"of_files": sum(each.count for each in whole), "of_bytes": sum(each.bytes for each in whole)}
-                told["holding"] = None if None in holding else sum(each or 0 for each in holding)
+                known = [size for size in holding if size is not None]
+                if len(known) == len(holding):
+                    told |= {"holding": sum(size.files for size in known)}
+                    told |= {"holding_bytes": sum(size.bytes for size in known)}
             found.append(told)
         return found
 
-    def _holding(self, step: Step, name: str, there: Files) -> int | None:
-        """How many files of a table hold keys that changes touch; None if that cannot be told."""
+    def _holding(self, step: Step, name: str, there: Files) -> TableSize | None:
+        """The files of a table that hold keys which changes touch; None if that cannot be told."""
         pairs = list(self._meeting(step, name))
         held: set[int] = set()
         for column, (changed_table, changed_column) in pairs:
@@ -128,7 +131,7 @@ class Recorder:
                 if places is None:
                     return None
                 held |= places
-        return len(held) if pairs else None
+        return there.sized(held) if pairs else None
 
     def _meeting(self, step: Step, table: str) -> Iterator[tuple[str, Place]]:
         """By which columns rows of *table* meet changed rows in a step, each with the column of these."""
