@@ -35,7 +35,7 @@ def show(console: Console, settings: Settings, repeats: Sequence[Repeat], summar
     rows = ", ".join(f"{table} {_rows(done)}" for table, done in last.changed.items())
     console.print(f"changed rows of the last repeat: {rows}")
     console.print(f"counted by Spark, where it tells: {_counted(last)}")
-    console.print(f"read of tables: {_read(last)}")
+    console.print(f"read of tables: {read_of_tables(last)}")
     floors = {name: statistics.median(r.floors[name] for r in repeats if name in r.floors) for name in last.floors}
     words = {
         "job": "an empty Spark job", "commit": "an empty Delta commit", "changes": "reading the changes",
@@ -51,7 +51,7 @@ def _counted(repeat: Repeat) -> str:
     return f"{len(steps)} steps, {jobs:,} jobs, {rows:,} rows read, {written / 1e6:,.1f} MB written"
 
 
-def _read(repeat: Repeat) -> str:
+def read_of_tables(repeat: Repeat) -> str:
     """How much of their files, beside those that hold touched keys, where these are known."""
     read = [
         table for step in repeat.refresh["steps"] for table in step.get("read", ()) if table.get("of_files") is not None

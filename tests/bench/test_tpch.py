@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from bench import results
 from bench.__main__ import ALSO_CALLED, BENCHMARKS
-from bench.tpch import Run, duck, kept
+from bench.tpch import Run, duck, kept, report
 from bench.tpch.kept import Repeat
 from bench.tpch.lake import FOREIGN_KEYS, Lake
 from bench.tpch.ours import shares
@@ -63,6 +63,23 @@ def test_parts_of_views_add_up_to_the_whole() -> None:
     found = shares(steps, reads, {"q1", "q2"}, 8.0)
     # What changed in l is for the views that move by changes: not for q3, which is recomputed.
     assert found == {"q1": 1.0, "q2": 3.5, "q3": 3.5}
+
+
+# What was read
+
+
+def test_what_is_read_is_told_beside_the_files_that_hold_touched_keys() -> None:
+    lines = {"of_files": 60, "files": 6, "bytes": 3_000_000, "holding": 4, "holding_bytes": 2_000_000}
+    reached = {"of_files": 10, "files": 10, "bytes": 1_000_000}
+    changes = {"files": 1, "bytes": 500}
+    found = replace(repeat(1.0, {}, {}), refresh={"steps": [{"read": [lines, changes]}, {"read": [reached]}, {}]})
+    assert report.read_of_tables(found) == (
+        "16 files in all scans, 4.0 MB; where it is known which hold touched keys 6 files, 3.0 MB; "
+        "4 files, 2.0 MB hold touched keys: 1.5x and 1.5x"
+    )
+    assert report.read_of_tables(replace(found, refresh={"steps": [{"read": [reached]}]})) == (
+        "10 files in all scans, 1.0 MB"
+    )
 
 
 # What is kept

@@ -11,6 +11,7 @@ from strandline.algebra.plan import At, Exists, Filter, Join, Scan
 from strandline.algebra.scalar import Call, Col, Lit, Text, equality
 from strandline.algebra.schema import Column
 from strandline.engine.delta_log import DeltaLog
+from strandline.engine.statistics import TableSize
 from strandline.propagate.touched import equal_columns, meeting
 
 
@@ -50,5 +51,8 @@ def test_files_hold_a_key_that_lies_in_their_range(tmp_path: Path) -> None:
     assert files.count == 3
     counts = {keys: len(files.holding("k", keys) or ()) for keys in [(0,), (49, 200), (60, 75), (0, 1, 2), ()]}
     assert counts == {(0,): 1, (49, 200): 2, (60, 75): 0, (0, 1, 2): 1, (): 0}
+    places = files.holding("k", (49, 200)) or ()
+    on_disk = sum((Path(path) / files.paths[place]).stat().st_size for place in places)
+    assert files.sized(places) == TableSize(rows=100, bytes=on_disk, files=2)
     assert files.holding("k", ["text"]) is None
     assert files.holding("nothing", [1]) is None
