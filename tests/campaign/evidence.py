@@ -9,11 +9,14 @@ import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from strandline import Warehouse
+from strandline.engine.vectors import vector_file
 from strandline.upkeep.leftovers import leftovers
 
 COMMITTED = "strandline:"
@@ -30,7 +33,7 @@ def tables_of(warehouse: Warehouse) -> list[Path]:
     return sorted(log.parent for log in root_of(warehouse).rglob("_delta_log"))
 
 
-def actions_of(table: Path) -> list[dict[str, dict[str, object]]]:
+def actions_of(table: Path) -> list[dict[str, dict[str, Any]]]:
     """All actions in a table's log."""
     files = sorted((table / "_delta_log").glob("*.json"))
     return [json.loads(line) for file in files for line in file.read_text().splitlines() if line.strip()]
@@ -70,12 +73,16 @@ def assert_nothing_left_over(warehouse: Warehouse) -> None:
 
 
 def orphans(warehouse: Warehouse) -> list[Path]:
-    """Data files that belong to no version of their table: a writer was killed before it committed them."""
+    """Files that belong to no version of their table: a writer was killed before it committed them."""
     found = []
     for table in tables_of(warehouse):
-        named = {unquote(str(action["add"]["path"])) for action in actions_of(table) if "add" in action}
-        files = (file for file in table.rglob("*.parquet") if "_delta_log" not in file.parts)
-        found += [file for file in files if file.relative_to(table).as_posix() not in named]
+        added = [action["add"] for action in actions_of(table) if "add" in action]
+        vectors = [vector_file(add["deletionVector"]) for add in added if add.get("deletionVector")]
+        named = {unquote(str(add["path"])) for add in added} | {*vectors}
+        files = (file for file in table.rglob("*") if file.is_file() and "_delta_log" not in file.parts)
+        found += [
+            file for file in files if file.name[0] not in "._" and file.relative_to(table).as_posix() not in named
+        ]
     return found
 
 
@@ -88,6 +95,6 @@ def let_age(files: list[Path], days: int = 30) -> None:
 
 def stored_rows(path: str, version: int) -> str:
     """A digest of the rows that a version of a table holds, in whatever order."""
-    rows = DeltaTable(path, version=version).to_pyarrow_table().to_pylist()
+    rows = pa.table(DeltaTable(path, version=version).scan().read_all()).to_pylist()
     texts = sorted(repr(list(row.items())) for row in rows)
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()

@@ -3,11 +3,15 @@
 After each kill the refresh is taken up again, and the warehouse is compared with an undisturbed twin over the same
 sources. Every published state is read again later; no step may have committed twice; nothing may be left over.
 
-``python -m tests.campaign.graph [REFRESHES] [SEED]``
+With ``--marked`` rows that go are marked as in large tables, and some of the ends come right before such a commit, when
+new rows are appended already, or right after it.
+
+``python -m tests.campaign.graph [REFRESHES] [SEED] [--marked]``
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import subprocess
@@ -15,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +27,11 @@ from strandline import Warehouse
 from strandline.algebra.bag import SignedBag
 from strandline.engine.session import Engine
 from strandline.sql.names import quoted_list
+from tests.campaign import marked
 from tests.campaign.bank import VIEWS as BANK_VIEWS
 from tests.campaign.bank import Bank
 from tests.campaign.evidence import assert_done_once, assert_nothing_left_over, let_age, orphans, stored_rows
-from tests.campaign.kill_child import LOOK_AHEAD
+from tests.campaign.kill_child import AFTER, BEFORE, LOOK_AHEAD, MARK
 from tests.conftest import new_project
 from tests.warehouse.shop import VIEWS as SHOP_VIEWS
 from tests.warehouse.shop import Shop
@@ -49,20 +55,26 @@ EXTRA = "CREATE OR REPLACE MATERIALIZED VIEW extra AS SELECT label, sum(n) AS n 
 
 @dataclass(frozen=True)
 class Death:
-    """When and who: *event* of the refresh (negative: its start), *delay* seconds later, Python, its Spark, or both."""
+    """When and who: *event* of the refresh (negative: its start), *delay* seconds later, Python, its Spark, or both.
+
+    With a *mark*, events are commits that mark rows, and the end comes before or after one.
+    """
 
     event: int
     delay: float = 0.0
     who: str = "both"
+    mark: str = ""
 
 
 class Graph:
     """A warehouse whose refreshes are killed, over a lake and a PostgreSQL server of its own."""
 
-    def __init__(self, folder: Path, engine: Engine, seed: int) -> None:
+    def __init__(self, folder: Path, engine: Engine, seed: int, *, marks: bool = False) -> None:
+        """With *marks* processes that are killed mark rows in tables of any size."""
         self.folder = folder
         self.engine = engine
         self.random = random.Random(seed)
+        self.marks = marks
         self.shop = Shop(folder / "lakes", seed)
         self.shop.create()
         self.bank = Bank(folder / "postgres", seed)
@@ -102,13 +114,15 @@ class Graph:
         With *look_ahead* it takes changes in before it plans with them.
         """
         given = [str(self.folder / "project"), str(death.event), str(death.delay), death.who]
+        asked = {LOOK_AHEAD: "1"} if look_ahead else {}
+        asked |= {MARK: death.mark or "anywhere"} if self.marks or death.mark else {}
         child = subprocess.run(
             [sys.executable, "-m", "tests.campaign.kill_child", *given, *([statement] if statement else [])],
             capture_output=True,
             text=True,
             check=False,
             start_new_session=True,
-            env={**os.environ, LOOK_AHEAD: "1"} if look_ahead else None,
+            env={**os.environ, **asked},
         )
         said = child.stdout.strip().splitlines()
         told = bool(said) and said[-1].startswith(("finished", "failed"))
@@ -195,11 +209,14 @@ def shown(warehouse: Warehouse, views: Sequence[str]) -> dict[str, SignedBag]:
     return {view: SignedBag.of((row,) for name, row in found if name == view) for view in views}
 
 
-def main(refreshes: int, seed: int) -> None:
+def main(refreshes: int, seed: int, *, marks: bool) -> None:
     engine = Engine(settings={"spark.driver.memory": "2g"})
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="strandline-graph-") as folder:
-        graph = Graph(Path(folder), engine, seed)
+    with (
+        tempfile.TemporaryDirectory(prefix="strandline-graph-") as folder,
+        marked.everywhere() if marks else nullcontext() as counted,
+    ):
+        graph = Graph(Path(folder), engine, seed, marks=marks)
         graph.make("twin")
         chance, boundary, killed = random.Random(seed), 0, 0
         for number in range(1, refreshes + 1):
@@ -207,6 +224,11 @@ def main(refreshes: int, seed: int) -> None:
             who = chance.choice(("python", "both", "both", "spark"))
             if number % 10 == 0:
                 where = graph.kill(Death(chance.randrange(4), chance.random(), "both"), EXTRA)
+            elif marks and number % 3 == 1:
+                mark = Death(
+                    chance.randrange(4), 0.0, chance.choice(("python", "both")), chance.choice((BEFORE, AFTER))
+                )
+                where = graph.kill(mark, look_ahead=chance.random() < 0.5)
             elif number % 3 == 0:
                 where = graph.kill(Death(-1, chance.random() * 12, who), look_ahead=chance.random() < 0.5)
             else:
@@ -230,8 +252,14 @@ def main(refreshes: int, seed: int) -> None:
     print(
         f"{refreshes} refreshes, {killed} kills: as if undisturbed; {states} states with {versions} table versions did "
         f"not change, no step was done twice, and {left} files of killed writers were cleared"
+        + (f"; rows were marked {counted.call_count} times beside the killed processes" if counted else "")
     )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign.graph")
+    parser.add_argument("refreshes", type=int, nargs="?", default=100)
+    parser.add_argument("seed", type=int, nargs="?", default=1)
+    parser.add_argument("--marked", action="store_true", help="mark rows that go in tables of any size")
+    asked = parser.parse_args()
+    main(asked.refreshes, asked.seed, marks=asked.marked)
