@@ -5,16 +5,40 @@ from __future__ import annotations
 import json
 import os
 import platform
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 FOLDER = Path(__file__).parent / "results"
+
+MEASURED_WITH = ("strandline", "pyspark", "delta-spark", "deltalake", "pyarrow", "duckdb", "pysail")
 
 
 def write(name: str, found: dict[str, Any]) -> Path:
-    """Write *found* with a note of the machine."""
+    """Write *found* with a note of the machine, and of what was installed there."""
     FOLDER.mkdir(exist_ok=True)
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
     file = FOLDER / f"{name}.json"
-    file.write_text(json.dumps({"machine": machine, **found}, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps({"machine": _machine(), **found}, indent=2)
+    file.write_text(f"{text}\n", encoding="utf-8")
     return file
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in MEASURED_WITH},
+    }
+
+
+def _processor() -> str:
+    """Its name, where the system tells."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,6 +93,14 @@ def test_repeats_that_were_written_are_taken_up(tmp_path: Path, monkeypatch: pyt
     file = results.write("tpch", {"repeats": [kept.to_dict(each) for each in done]})
     assert kept.read(file) == done
     assert kept.read(tmp_path / "other.json") == []
+
+
+def test_results_tell_on_what_they_were_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    machine = json.loads(results.write("any", {}).read_text())["machine"]
+    assert machine["versions"]["pyspark"] == version("pyspark")
+    assert machine["cores"] >= 1
+    assert machine["memory_gb"] > 0
 
 
 def test_another_change_or_warehouse_is_another_run() -> None:
