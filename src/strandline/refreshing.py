@@ -16,6 +16,7 @@ from strandline.catalog import Catalog, Lease
 from strandline.cost.calibration import SETTING, Prices, prices
 from strandline.cost.model import FIXED
 from strandline.define.anew import replace_lost_tables, with_blocks
+from strandline.define.compiling import Compiler
 from strandline.define.files import PendingView, pending_views, same_definition
 from strandline.define.relations import KnownRelations
 from strandline.define.sources import DeclaredSources
@@ -98,9 +99,12 @@ class Refreshing:
 
     def definitions(self) -> Definitions:
         """How views are defined."""
-        return Definitions(
-            self._catalog, self._engine, self._sources, self.prices().costs, self._project.warehouse_root
-        )
+        return Definitions(self._catalog, self._sources, self.compiler())
+
+    def compiler(self) -> Compiler:
+        """What makes definitions of statements."""
+        root = self._project.warehouse_root
+        return Compiler(self._catalog, self._engine, self._sources, self.prices().costs, root)
 
     def prices(self) -> Prices:
         """The costs to plan with."""

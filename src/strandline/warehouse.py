@@ -195,7 +195,7 @@ class Warehouse:
             case ExplainRefresh(name):
                 return self.plan(name).explain()
             case ExplainCreate(create):
-                return explained(self._refreshing.definitions().compile(create), self._catalog, self._sources)
+                return explained(self._refreshing.compiler().compile(create), self._catalog, self._sources)
             case DropView(name, if_exists):
                 return self.drop(name, if_exists=if_exists)
             case DescribeView(name):

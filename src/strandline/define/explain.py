@@ -9,8 +9,8 @@ from strandline.algebra.constraints import Assumed, Constraint
 from strandline.algebra.representation import representation
 from strandline.algebra.schema import names
 from strandline.catalog import Catalog
+from strandline.define.definition import Definition
 from strandline.define.relations import KnownRelations
-from strandline.define.views import Definition
 from strandline.propagate.constraints import declared_with, uses_in
 from strandline.propagate.plan import REPRESENTATIONS, counted
 from strandline.sources.protocol import Source
