@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from strandline import Warehouse
-from strandline.engine import session
+from strandline.engine import step_settings
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.session import Engine
 from strandline.store import install
@@ -33,7 +33,7 @@ def warehouse(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -
     with by_spark.everything(), Warehouse.open(tmp_path / "project", spark=engine.spark) as warehouse:
         # Little data would be written as one file: without Spark, or after Spark has put small parts together.
         monkeypatch.setattr("strandline.propagate.step_maker.SMALL_BYTES", 0)
-        monkeypatch.setitem(session._COMPILED, "spark.sql.adaptive.enabled", "false")
+        monkeypatch.setitem(step_settings._COMPILED, "spark.sql.adaptive.enabled", "false")
         warehouse.add_source("lake", kind="delta", path=str(tmp_path / "lake"))
         yield warehouse
 

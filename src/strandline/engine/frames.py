@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from strandline.algebra.schema import Schema
-from strandline.engine.session import quiet
+from strandline.engine.quiet import quiet
 from strandline.engine.start import first_sentence
 from strandline.engine.types import columns_of
 from strandline.errors import SqlError

@@ -29,8 +29,10 @@ from strandline.engine.little import (
 )
 from strandline.engine.metrics import Metrics, mark, read_metrics, unmark
 from strandline.engine.places import on_disk
-from strandline.engine.settings import OLD_VERSIONS, under_spark_submit
+from strandline.engine.quiet import quiet
+from strandline.engine.settings import under_spark_submit
 from strandline.engine.start import beside, connected, first_sentence, started
+from strandline.engine.step_settings import of_step
 from strandline.engine.types import columns_of
 from strandline.errors import SqlError
 from strandline.stopwatch import Work, spending
@@ -51,20 +53,6 @@ _USUAL = {
 """Settings that change what an expression gives, as they are if nobody sets them."""
 
 _STEP_ID = "spark.databricks.delta.commitInfo.userMetadata"
-
-_LOOKING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-_LOOKING_TASKS = "32"
-"""Files that are named one by one would be looked at in a task each."""
-
-_PARTITIONS = "spark.sql.shuffle.partitions"
-
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    _PARTITIONS: "2",
-}
-"""For steps over little data, where compiling costs more than it saves."""
 
 
 class _Thread(threading.local):
@@ -365,14 +353,13 @@ class Engine:
         A small step runs interpreted unless it is to be *compiled*, any other is compiled.
         *partitions* is into how many parts rows are shuffled, if the settings of the warehouse do not say.
         What is yielded is filled in at the end.
-
-        Constraints are not propagated: Spark's planner would derive a number of them that is exponential in the number
-        of aggregates of a merged summary delta.
         """
         tag = f"strandline/{view}/{step}".replace(",", "_")
         worker = self.worker  # it must be there before anything can be set
         with spending("spark"):
-            self._prepare(compiled=not small if compiled is None else compiled, partitions=partitions)
+            compiling = not small if compiled is None else compiled
+            for name, value in of_step(self._settings, compiled=compiling, partitions=partitions).items():
+                self._set(name, value)
         worker.addTag(tag)
         worker.addTag(_TAG)
         counted = mark(worker)
@@ -399,22 +386,6 @@ class Engine:
             worker.removeTag(_TAG)
             unmark(worker, counted)
             self._marks.discard(counted or "")
-
-    def _prepare(self, *, compiled: bool, partitions: int | None) -> None:
-        """Set what a step needs in its session."""
-        # Spark describes each plan in words before it runs it, whether somebody looks or not.
-        self._set("spark.sql.ui.explainMode", "simple")
-        # The scans in these descriptions are told apart by their locations.
-        self._set("spark.sql.maxMetadataStringLength", "400")
-        # The default, INT96, is read by few, and not for all years.
-        self._set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        self._set(_LOOKING, self._settings.get(_LOOKING, _LOOKING_TASKS))
-        self._set("spark.sql.constraintPropagation.enabled", "false")
-        self._set(OLD_VERSIONS, "false")
-        for name, usual in _COMPILED.items():
-            self._set(name, self._settings.get(name, usual) if compiled else _INTERPRETED[name])
-        if partitions is not None and compiled and _PARTITIONS not in self._settings:
-            self._set(_PARTITIONS, str(partitions))
 
     def interrupt(self) -> None:
         """End what steps have running, also those of an earlier refresh in this session.
@@ -472,46 +443,3 @@ class Engine:
         if self._ours:
             with contextlib.suppress(Exception):  # another engine may not have the setting
                 self.worker.conf.set(name, value)
-
-
-_COMPILED = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.adaptive.enabled": "true",
-    _PARTITIONS: "8",
-}
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """PySpark logs each failure with its stack; what fails here is told otherwise."""
-    from pyspark.logger import PySparkLogger
-
-    # Made as PySpark makes them: a plain logger of these names would fail wherever PySpark logs an error later.
-    loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
-    with _QUIET.lock:
-        if not _QUIET.within:
-            _QUIET.before = [logger.disabled for logger in loggers]
-        _QUIET.within += 1
-        for logger in loggers:
-            logger.disabled = True
-    try:
-        yield
-    finally:
-        with _QUIET.lock:
-            _QUIET.within -= 1
-            if not _QUIET.within:
-                for logger, disabled in zip(loggers, _QUIET.before, strict=True):
-                    logger.disabled = disabled
-
-
-class _Quiet:
-    """How many threads want PySpark to be quiet, and how it was before the first of them."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.within = 0
-        self.before: list[bool] = []
-
-
-_QUIET = _Quiet()
