@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import weakref
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,6 +67,15 @@ def test_only_so_many_are_kept(path: str, monkeypatch: pytest.MonkeyPatch) -> No
         opened(path, version)
     assert opened(path, 0) is not first
     assert len(module._kept) <= 2
+
+
+def test_what_nobody_can_find_any_more_is_let_go(path: str) -> None:
+    before = weakref.ref(opened(path)), weakref.ref(opened(path, 0))
+    add(path, 3)
+    opened(path)
+    gc.collect()
+    assert [table() for table in before] == [None, None]
+    assert [version for kept, version in module._kept if kept == path] == [None]
 
 
 def test_a_table_whose_texts_are_padded_is_not_read_by_its_files(tmp_path: Path) -> None:

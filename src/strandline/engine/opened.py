@@ -106,6 +106,9 @@ def opened(path: str, version: int | None = None, storage_options: Mapping[str, 
     # Somebody may have committed while it was opened.
     if _log(path) == log:
         with _lock:
+            # Whatever was opened while the log lay otherwise will not be found again.
+            for other in [key for key, (seen, _) in _kept.items() if key[0] == path and seen != log]:
+                del _kept[other]
             _kept[key] = (log, fresh)
             _kept.move_to_end(key)
             while len(_kept) > KEPT:
