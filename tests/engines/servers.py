@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,13 +27,14 @@ def sail() -> Iterator[Any]:
 
     server = SparkConnectServer(port=0)
     server.start(background=True)
+    # A client that finds its server gone when the process ends asks again for ten minutes. What is registered first is
+    # called last.
+    atexit.register(server.stop)
     session = SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
     try:
         yield session
     finally:
-        # A client that finds its server gone when the process ends asks again for ten minutes.
         session.stop()
-        server.stop()
 
 
 @contextmanager
