@@ -242,10 +242,23 @@ def test_what_is_found_is_what_matches(
         ("/warehouse/kept", None, "local[4]", True),
         ("/warehouse/kept", None, "spark://host:7077", False),
         ("/warehouse/kept", "sc://host", None, False),
+        ("/warehouse/kept", "sc://localhost:15002/;token=t", None, True),
+        ("/warehouse/kept", "sc://127.0.0.1", None, True),
+        ("/warehouse/kept", "sc://[::1]:15002", None, True),
         ("s3://bucket/kept", None, None, False),
         (None, None, None, False),
     ],
-    ids=["here", "four cores", "a cluster", "a Connect server", "an object store", "no folder"],
+    ids=[
+        "here",
+        "four cores",
+        "a cluster",
+        "a Connect server",
+        "one on this machine",
+        "one at its address",
+        "one at its newer address",
+        "an object store",
+        "no folder",
+    ],
 )
 def test_rows_are_sought_where_spark_works_on_this_machine_alone(
     kept: str | None, remote: str | None, master: str | None, seeks: bool

@@ -30,6 +30,7 @@ from strandline.engine.little import (
 from strandline.engine.metrics import Metrics, mark, read_metrics, unmark
 from strandline.engine.places import on_disk
 from strandline.engine.quiet import quiet
+from strandline.engine.servers import is_this_machine, server_of
 from strandline.engine.settings import under_spark_submit
 from strandline.engine.start import beside, connected, first_sentence, started
 from strandline.engine.step_settings import of_step
@@ -133,14 +134,20 @@ class Engine:
     def seeks(self) -> bool:
         """Whether few rows of large tables are sought here: where Spark has the processors of this machine, no others.
 
-        Where a Connect server has its own nobody tells.
+        So has a Connect server, as far as can be told, that is asked at an address of this machine.
         """
-        if self._kept is None or self._remote:
+        if self._kept is None:
             return False
-        if self._given is None:
-            return not under_spark_submit() and self._settings.get("spark.master", "local").startswith("local")
-        classic = not type(self._given).__module__.startswith("pyspark.sql.connect")
-        return classic and str(self._given.conf.get("spark.master", "")).startswith("local")
+        if (server := server_of(self._remote or self._given)) is not None:
+            return is_this_machine(server)
+        if self._given is not None:
+            return str(self._given.conf.get("spark.master", "")).startswith("local")
+        return not under_spark_submit() and self._settings.get("spark.master", "local").startswith("local")
+
+    @property
+    def marks(self) -> bool:
+        """Whether rows are marked as deleted where they are sought; not for an engine that knows no marks."""
+        return self.seeks and (not self.started or self.capabilities.deletion_vectors)
 
     @property
     def worker(self) -> SparkSession:

@@ -54,13 +54,16 @@ class Inputs:
         shown: Mapping[str, Position],
         *,
         seeks: bool = False,
+        marks: bool = False,
     ) -> None:
         """Nodes of *order* are to be planned; *shown* says where base views have leaves that others read too.
 
-        The engine *seeks* few rows of large tables, or reads all files that may hold them.
+        The engine *seeks* few rows of large tables, or reads all files that may hold them; it *marks* those that go, or
+        writes files anew.
         """
         self.taken = Taken()
         self.seeks = seeks
+        self._marks = marks
         self._vdag = vdag
         self._sources = sources
         self._options = storage_options
@@ -193,7 +196,7 @@ class Inputs:
 
     def can_be_marked(self, node: Node) -> bool:
         """Whether rows of a node's table can be marked as deleted where they are sought."""
-        return self.seeks and self._files(node) is not None and can_be_marked(node, self._options)
+        return self._marks and self._files(node) is not None and can_be_marked(node, self._options)
 
     def holding(self, name: str, limits: Mapping[str, Collection[Ends]]) -> Extent:
         """The files of the table of a node that may have rows in *limits*, whole."""

@@ -234,7 +234,9 @@ class Planner:
     def _inputs_of(self, order: Collection[str]) -> Inputs:
         """The tables that nodes of *order* read; all that read one must show the same of it."""
         shown = {leaf: position for state in self._bases.values() for leaf, position in state.positions.items()}
-        return Inputs(self._vdag, self._sources, self._engine.storage_options, order, shown, seeks=self._engine.seeks)
+        engine = self._engine
+        known = (self._vdag, self._sources, engine.storage_options, order, shown)
+        return Inputs(*known, seeks=engine.seeks, marks=engine.marks)
 
     def _copy(self, node: Node) -> NodePlan:
         """How the copy of a source table is brought to where its source was captured."""

@@ -57,7 +57,7 @@ def can_be_marked(node: Node, options: Mapping[str, str]) -> bool:
 def pays(engine: Engine, node: Node, delta: Delta) -> bool:
     """Whether the rows of *delta* are to be marked and appended."""
     options, few = engine.storage_options, delta.form == "explicit" and 0 < delta.rows <= MOST_ROWS
-    if not engine.seeks or not few or not can_be_marked(node, options) or not told_by_keys(node, delta, options):
+    if not engine.marks or not few or not can_be_marked(node, options) or not told_by_keys(node, delta, options):
         return False
     head = opened(node.path, None, options)
     try:
