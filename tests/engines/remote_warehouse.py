@@ -53,6 +53,7 @@ def seen(server: str, session: Any, folder: Path) -> dict[str, Any]:
         outcome = {
             "engine": warehouse._engine.capabilities.engine,
             "sought": len(tables),
+            "marks": warehouse._engine.marks,
             "recovered": undo_foreign_write(warehouse, shop),
             "strategies": sorted(strategies),
             "settings_kept": before == _partitions(server, session),

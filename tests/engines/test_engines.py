@@ -53,6 +53,7 @@ def test_a_warehouse_on_another_server(seen: Seen, server: str) -> None:
     assert outcome["engine"] == {"spark": "spark", "sail": "spark-connect-protocol"}[server]
     assert outcome["recovered"]
     assert outcome["sought"] > 0
+    assert outcome["marks"] is (server == "spark"), "Sail does not write tables with marks"
     assert set(outcome["strategies"]) == {"incremental", "affected", "none"}
     assert outcome["settings_kept"]
     assert outcome["session_kept"], "PySpark would close it, and wait there for whatever is being called"

@@ -516,8 +516,8 @@ def test_rows_are_not_marked_by_a_key_that_is_null_nor_if_they_have_none_or_are_
             patched.setattr(marking, limit, 0)
             assert not marking.pays(groups.engine, groups.node, groups.delta([(1, 2)], [(1, 3)]))
     assert not marking.pays(groups.engine, groups.node, groups.delta([(None, 2)], [(None, 1)]))
-    engine = mock.Mock(wraps=groups.engine, seeks=False, storage_options={})
-    assert not marking.pays(engine, groups.node, groups.delta([(1, 2)], [(1, 3)])), "where rows are not sought"
+    engine = mock.Mock(wraps=groups.engine, marks=False, storage_options={})
+    assert not marking.pays(engine, groups.node, groups.delta([(1, 2)], [(1, 3)])), "where the engine marks none"
 
 
 # Summary deltas
