@@ -48,7 +48,8 @@ def run() -> None:
     plot.write(results.FOLDER / "grow.svg", title, "scale factor", "seconds", series, log_x=True)
     least, most = found[min(scales)], found[max(scales)]
     wrong = sorted({view for each in found.values() for view in each.wrong})
-    recomputing = f", {most.recompute / least.recompute:.1f}x that of recomputing" if least.recompute else ""
+    both = least.recompute and most.recompute
+    recomputing = f", {most.recompute / least.recompute:.1f}x that of recomputing" if both else ""
     print(
         f"verdict: {max(scales) / min(scales):g}x data, {most.whole.median / least.whole.median:.1f}x the time of a "
         f"refresh{recomputing}; " + (f"WRONG: {', '.join(wrong)}" if wrong else "all views correct"),
