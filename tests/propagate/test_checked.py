@@ -1,8 +1,11 @@
-"""Constraints of a view that is recomputed for its cost: changes tell whether they still hold, if they are there."""
+"""Constraints of a view that is recomputed for its cost: changes tell whether they still hold, if they are there.
+
+If they are not, a foreign key that held waits until changes are computed by it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +14,37 @@ import pytest
 from deltalake import write_deltalake
 
 from strandline import Warehouse
+from strandline.algebra.constraints import Constraint
 from strandline.cost.calibration import Prices
 from strandline.cost.charges import Amounts
 from strandline.cost.graph import Candidate, LeafChanges, Weighed
 from strandline.engine.session import Engine
-from strandline.propagate import planner
-from strandline.propagate.constraints import ConstraintChecks
+from strandline.propagate import planner, sharing
+from strandline.propagate.binding import Pins
+from strandline.propagate.constraints import ConstraintChecks, Found
 from strandline.store.node import Node
 from tests.warehouse.test_constraints import FOREIGN_KEY, KEYS, LINES, VIEWS, Lake, assert_verified, declare, shown
 
 pytestmark = pytest.mark.spark
 
 
+Looked = list[tuple[str, str, str]]
+
+FOREIGN = "foreign key shop.lines(o_id) -> shop.orders(o_id)"
+
+
 def semi_is_recomputed(candidates: Sequence[Candidate], _: Prices, __: Mapping[LeafChanges, Amounts]) -> Weighed:
     """If there is anything to compute."""
     found = frozenset(one.name for one in candidates if one.name == "semi" and one.work is not None)
     return Weighed(found, 0.0, frozenset(), 0.0)
+
+
+def all_are_recomputed(candidates: Sequence[Candidate], _: Prices, __: Mapping[LeafChanges, Amounts]) -> Weighed:
+    return Weighed(frozenset(one.name for one in candidates if one.work is not None))
+
+
+def nothing_is_recomputed(_: Sequence[Candidate], __: Prices, ___: Mapping[LeafChanges, Amounts]) -> Weighed:
+    return Weighed()
 
 
 @pytest.fixture
@@ -45,16 +63,19 @@ def warehouse(tmp_path: Path, engine: Engine, lake: Lake, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def looked_through(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The nodes for which whole tables are looked through, from here on."""
-    found: list[str] = []
-    filled = ConstraintChecks.filled
+def looked_through(monkeypatch: pytest.MonkeyPatch) -> Looked:
+    """Which constraints were looked at in whole tables, from here on: for which node, in which state."""
+    found: Looked = []
+    whole = ConstraintChecks._whole
 
-    def noted(self: ConstraintChecks, node: Node, pins: Any) -> Any:
-        found.append(node.name)
-        return filled(self, node, pins)
+    def noted(
+        self: ConstraintChecks, node: Node, pins: Pins, constraints: Iterable[Constraint], state: Any = "post"
+    ) -> Found:
+        wanted = list(constraints)
+        found.extend((node.name, state, str(constraint)) for constraint in wanted)
+        return whole(self, node, pins, wanted, state)
 
-    monkeypatch.setattr(ConstraintChecks, "filled", noted)
+    monkeypatch.setattr(ConstraintChecks, "_whole", noted)
     return found
 
 
@@ -65,7 +86,7 @@ def follow(warehouse: Warehouse, *names: str) -> None:
 
 
 def test_changes_that_keep_a_constraint_are_looked_at_alone(
-    warehouse: Warehouse, lake: Lake, looked_through: list[str]
+    warehouse: Warehouse, lake: Lake, looked_through: Looked
 ) -> None:
     follow(warehouse, "semi", "joined")
     looked_through.clear()
@@ -82,9 +103,7 @@ def test_changes_that_keep_a_constraint_are_looked_at_alone(
     assert not any("not used" in line for line in shown(warehouse, "semi")), "the constraints were found to hold"
 
 
-def test_a_change_that_breaks_a_foreign_key_is_found(
-    warehouse: Warehouse, lake: Lake, looked_through: list[str]
-) -> None:
+def test_a_change_that_breaks_a_foreign_key_is_found(warehouse: Warehouse, lake: Lake, looked_through: Looked) -> None:
     follow(warehouse, "semi", "joined")
     looked_through.clear()
     lake.place(range(6, 7))
@@ -105,7 +124,7 @@ def test_a_change_that_breaks_a_foreign_key_is_found(
 
 @pytest.mark.parametrize("others", [("joined",), ()], ids=["by changes", "as a whole"])
 def test_a_null_where_none_may_be_is_an_error_either_way(
-    warehouse: Warehouse, lake: Lake, looked_through: list[str], others: tuple[str, ...]
+    warehouse: Warehouse, lake: Lake, looked_through: Looked, others: tuple[str, ...]
 ) -> None:
     follow(warehouse, "semi", *others)
     looked_through.clear()
@@ -116,35 +135,95 @@ def test_a_null_where_none_may_be_is_an_error_either_way(
     report = warehouse.refresh()
     assert not report.ok
     assert "CONSTRAINT_VIOLATED: not null shop.lines(o_id)" in str(report.views["semi"].problem)
-    assert looked_through == ([] if others else ["semi"])
+    assert looked_through == ([] if others else [("semi", "post", "not null shop.lines(o_id)")])
     assert warehouse.states()[0].entries["semi"].version == before
     lake.remove("o_id IS NULL", "lines")
     assert warehouse.refresh().ok
     assert_verified(warehouse, "semi", *others)
 
 
-def test_where_no_view_takes_the_changes_in_all_is_looked_through(
-    warehouse: Warehouse, lake: Lake, looked_through: list[str]
+def test_where_no_view_takes_the_changes_in_a_foreign_key_waits_for_the_next_that_does(
+    warehouse: Warehouse, lake: Lake, looked_through: Looked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follow(warehouse, "semi")
+    for changed in (range(6, 7), range(7, 8)):
+        looked_through.clear()
+        lake.place(changed)
+        report = warehouse.refresh()
+        assert report.ok and report.views["semi"].strategy == "full"
+        assert looked_through == [("semi", "post", "not null shop.lines(o_id)")]
+    monkeypatch.setattr(planner, "weigh", nothing_is_recomputed)
     looked_through.clear()
-    lake.place(range(6, 7))
-    lake.remove("o_id = 1", "orders")
+    lake.place(range(8, 9), lines=False)
+    assert any(FOREIGN in line and "looked at in full first" in line for line in shown(warehouse, "semi"))
     report = warehouse.refresh()
-    assert report.ok and report.views["semi"].strategy == "full"
-    assert "CONSTRAINT_SET_ASIDE" in str(report.views["semi"].how)
-    assert looked_through == ["semi"]
+    assert report.views["semi"].strategy == "incremental" and report.views["semi"].how is None
+    assert report.views["semi"].rows_inserted == 0
+    assert looked_through == [("semi", "pre", FOREIGN)]
+    assert_verified(warehouse, "semi")
+    looked_through.clear()
+    lake.place(range(9, 10))
+    assert not any("looked at" in line for line in shown(warehouse, "semi"))
+    assert warehouse.refresh().ok
+    assert looked_through == []
     assert_verified(warehouse, "semi")
 
 
+def test_a_foreign_key_that_was_broken_while_it_waited_is_not_used(
+    warehouse: Warehouse, lake: Lake, looked_through: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow(warehouse, "semi")
+    lake.place(range(6, 7))
+    lake.remove("o_id = 1", "orders")
+    report = warehouse.refresh()
+    assert report.views["semi"].strategy == "full" and report.views["semi"].how is None
+    monkeypatch.setattr(planner, "weigh", nothing_is_recomputed)
+    looked_through.clear()
+    lake.place(range(1, 2), lines=False)
+    report = warehouse.refresh()
+    assert report.views["semi"].strategy != "full"
+    assert report.views["semi"].rows_inserted == 2, "the order came back under its lines"
+    assert f"CONSTRAINT_SET_ASIDE: {FOREIGN}" in str(report.views["semi"].how)
+    assert looked_through == [("semi", "pre", FOREIGN), ("semi", "post", FOREIGN)]
+    assert_verified(warehouse, "semi")
+    lake.remove("o_id = 2")
+    assert not any("looked at" in line or "not used" in line for line in shown(warehouse, "semi")), "it holds again"
+    report = warehouse.refresh()
+    assert report.ok and report.views["semi"].how is None
+    assert_verified(warehouse, "semi")
+
+
+def test_views_that_were_recomputed_share_the_delta_of_a_join_by_a_key_that_is_looked_at_first(
+    warehouse: Warehouse, lake: Lake, looked_through: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "weigh", all_are_recomputed)
+    names = [f"most_of_{least}" for least in range(4)]
+    for least, name in enumerate(names):
+        query = VIEWS["joined"].replace("GROUP", f"AND l.qty >= {least} GROUP")
+        warehouse.sql(f"CREATE MATERIALIZED VIEW {name} REFRESH POLICY AUTO AS {query}")
+    lake.place(range(6, 7))
+    assert {view.strategy for view in warehouse.refresh().views.values()} == {"full"}
+    monkeypatch.setattr(planner, "weigh", nothing_is_recomputed)
+    monkeypatch.setattr(sharing, "LEAST_SAVING", 0.0)
+    looked_through.clear()
+    lake.place(range(7, 9))
+    lake.update("o_id = 3")
+    lake.remove("o_id = 2")
+    assert [set(shared.readers) for shared in warehouse.plan().shared] == [set(names)]
+    report = warehouse.refresh()
+    assert report.ok and not any(view.how for view in report.views.values())
+    assert {each[1:] for each in looked_through} == {("pre", FOREIGN)}
+    assert_verified(warehouse, *names)
+
+
 def test_a_view_that_is_asked_for_anew_is_looked_through(
-    warehouse: Warehouse, lake: Lake, looked_through: list[str]
+    warehouse: Warehouse, lake: Lake, looked_through: Looked
 ) -> None:
     follow(warehouse, "semi", "joined")
     looked_through.clear()
     lake.place(range(6, 8))
     assert warehouse.plan("semi", full=True).node("semi").checked == ()
     assert warehouse.refresh("semi", full=True).ok
-    assert looked_through == ["semi"]
+    assert ("semi", "post", FOREIGN) in looked_through
     assert warehouse.refresh().ok
     assert_verified(warehouse, "semi", "joined")

@@ -2,7 +2,8 @@
 
 A version of a node notes which constraints were found to hold in what it shows. From then on the changes alone are
 looked at, before anything is computed from them. A constraint that was not found to hold yet is looked at in full, and
-used from the next refresh on.
+used from the next refresh on. Where a node is recomputed without its changes, a foreign key that held before is not
+looked at: the next refresh by changes does that, if there is one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from strandline.algebra.constraints import (
     Use,
 )
 from strandline.algebra.differentiate import relied_on
+from strandline.algebra.plan import State
 from strandline.algebra.schema import names
 from strandline.catalog import Catalog, Json
 from strandline.errors import RefreshError
@@ -40,7 +42,8 @@ from strandline.store.node import Node
 CONSTRAINTS = "@constraints"
 """Among the inputs of a version: the constraints that were looked at, and whether they hold in what it shows."""
 
-HOLDS, BROKEN = "holds", "broken"
+HOLDS, BROKEN, HELD = "holds", "broken", "held before"
+"""Verdicts. What *held before* was not looked at since the node was recomputed."""
 
 SHOWN = 3
 """How many values that violate a constraint are named."""
@@ -93,16 +96,22 @@ def noted(pinned: Mapping[str, Json]) -> dict[str, str]:
     return dict(found)
 
 
-def found_by(versions: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
-    """What at least one of several versions, which have seen the same, found to hold."""
-    return {name: verdict for seen in versions for name, verdict in noted(seen).items() if verdict == HOLDS}
+def found_by(versions: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """What at least one of several versions, which have seen the same, found to hold now, or else before."""
+    return {
+        name: verdict
+        for wanted in (HELD, HOLDS)
+        for seen in versions
+        for name, verdict in noted(seen).items()
+        if verdict == wanted
+    }
 
 
 def usable(uses: Iterable[Use], pinned: Mapping[str, Json]) -> tuple[Constraint, ...]:
-    """The constraints that a node can rely on, given what its version notes."""
+    """The constraints that a node can rely on, given what its version notes; what held before is to be looked at."""
     known = noted(pinned)
     constraints = dict.fromkeys(use.constraint for use in uses)
-    return tuple(c for c in constraints if isinstance(c, AppendOnly) or known.get(str(c)) == HOLDS)
+    return tuple(c for c in constraints if isinstance(c, AppendOnly) or known.get(str(c)) in (HOLDS, HELD))
 
 
 def planned_by(
@@ -113,7 +122,9 @@ def planned_by(
     constraints = usable(uses, pinned)
     lines = []
     for use in uses:
-        if use.constraint in constraints:
+        if noted(pinned).get(str(use.constraint)) == HELD:
+            lines.append(f"{use}; looked at in full first, as the view was recomputed since it was found to hold")
+        elif use.constraint in constraints:
             lines.append(str(use))
         elif noted(pinned).get(str(use.constraint)) == BROKEN:
             lines.append(f"{use.constraint}: not used, it did not hold; a full refresh looks at it again")
@@ -146,25 +157,53 @@ class ConstraintChecks:
         uses = uses_of(node, self._declared)
         return self._whole(node, Pins(node, None, pins, pins, {}, {}), [use.constraint for use in uses])
 
+    def recomputed(self, node: Node, pins: Pins, deltas: Mapping[str, Delta] | None) -> Found:
+        """What a version can note that is computed anew although changes would do, which may be there all the same.
+
+        Whether a foreign key that held still does matters to changes alone, and without them costs a join of all rows.
+        So that waits for the next refresh by changes; but not where it would be an error.
+        """
+        uses, seen = uses_of(node, self._declared), noted(pins.pre)
+        waits = (HELD, HOLDS) if deltas is None else (HELD,)
+        constraints = dict.fromkeys(use.constraint for use in uses)
+        put_off = [c for c in constraints if seen.get(str(c)) in waits and self._can_wait(c)]
+        uses = tuple(use for use in uses if use.constraint not in put_off)
+        if deltas is None:
+            found = self._whole(node, pins, [use.constraint for use in uses])
+        else:
+            found = self._by_changes(node, uses, pins, deltas)
+        return replace(found, noted={**found.noted, **{str(c): HELD for c in put_off}})
+
     def changed(self, node: Node, pins: Pins, deltas: Mapping[str, Delta]) -> Found:
         """What the changes of a node can be computed by; an error if what it relies on does not hold any more."""
-        uses = uses_of(node, self._declared)
+        return self._by_changes(node, uses_of(node, self._declared), pins, deltas)
+
+    def _by_changes(self, node: Node, uses: Sequence[Use], pins: Pins, deltas: Mapping[str, Delta]) -> Found:
         if not uses:
             return Found()
         for use in uses:
             if isinstance(use.constraint, AppendOnly):
                 _only_inserted(node, use.constraint, deltas)
-        held, broken = self._still_holding(node, usable(uses, pins.pre), pins, deltas)
-        waiting = [use.constraint for use in uses if str(use.constraint) not in noted(pins.pre)]
+        relied, found_broken = self._relied_on(node, uses, pins)
+        held, broken = self._still_holding(node, relied, pins, deltas)
+        still = {name: verdict for name, verdict in noted(pins.pre).items() if verdict == BROKEN}
+        waiting = (use.constraint for use in uses if use.constraint not in relied and str(use.constraint) not in still)
         looked = self._whole(node, pins, waiting)
         kept = {str(c): HOLDS for c in held.constraints if not isinstance(c, AppendOnly)}
-        still = {name: verdict for name, verdict in noted(pins.pre).items() if verdict == BROKEN}
-        told = "; ".join([*broken.values(), *([looked.how] if looked.how else [])])
+        told = "; ".join(dict.fromkeys(filter(None, (found_broken, *broken.values(), looked.how))))
         return Found(held, {**still, **kept, **looked.noted}, told or None)
 
     def shared(self, node: Node, pins: Pins, deltas: Mapping[str, Delta]) -> Assumed:
         """What the delta of a join can be computed by, of what its readers found to hold."""
-        return self._still_holding(node, usable(uses_of(node, self._declared), pins.pre), pins, deltas)[0]
+        relied, _ = self._relied_on(node, uses_of(node, self._declared), pins)
+        return self._still_holding(node, relied, pins, deltas)[0]
+
+    def _relied_on(self, node: Node, uses: Sequence[Use], pins: Pins) -> tuple[Sequence[Constraint], str | None]:
+        """The constraints that hold in what a node shows; what held before is looked at, and it is told what is not."""
+        found = usable(uses, pins.pre)
+        put_off = [c for c in found if noted(pins.pre).get(str(c)) == HELD]
+        looked = self._whole(node, pins, put_off, "pre")
+        return [c for c in found if looked.noted.get(str(c)) != BROKEN], looked.how
 
     def _still_holding(
         self, node: Node, relied: Sequence[Constraint], pins: Pins, deltas: Mapping[str, Delta]
@@ -177,10 +216,10 @@ class ConstraintChecks:
         broken = self._judged(self._violations(tests, pins))
         return replace(known, constraints=tuple(c for c in relied if c not in broken)), broken
 
-    def _whole(self, node: Node, pins: Pins, constraints: Iterable[Constraint]) -> Found:
-        """Whether constraints hold in what a node is to show."""
+    def _whole(self, node: Node, pins: Pins, constraints: Iterable[Constraint], state: State = "post") -> Found:
+        """Whether constraints hold in what a node is to show, or shows."""
         wanted = [c for c in dict.fromkeys(constraints) if not isinstance(c, AppendOnly)]
-        tests = [check for c in wanted for check in self._checks(node).whole(c, "post")]
+        tests = [check for c in wanted for check in self._checks(node).whole(c, state)]
         broken = self._judged(self._violations(tests, pins))
         verdicts = {str(c): BROKEN if c in broken else HOLDS for c in wanted}
         return Found(Assumed(), verdicts, "; ".join(broken.values()) or None)
@@ -190,11 +229,15 @@ class ConstraintChecks:
         set_aside: dict[Constraint, str] = {}
         for check, values in found.items():
             what = check.found if isinstance(check.constraint, NotNull) else f"{check.found}: {'; '.join(values)}"
-            if not isinstance(check.constraint, ForeignKey) or self._in_one_order(check.constraint):
+            if not self._can_wait(check.constraint):
                 raise _violated(check.constraint, what)
             told = Reason("CONSTRAINT_SET_ASIDE", f"{check.constraint} does not hold at these positions ({what})")
             set_aside.setdefault(check.constraint, str(told))
         return set_aside
+
+    def _can_wait(self, constraint: Constraint) -> bool:
+        """Whether it is no error that a constraint does not hold: its two tables may be seen at different moments."""
+        return isinstance(constraint, ForeignKey) and not self._in_one_order(constraint)
 
     def _in_one_order(self, constraint: ForeignKey) -> bool:
         """Whether both tables are always seen after the same transactions of one source."""

@@ -323,12 +323,12 @@ class Steps:
 
     def _checked(self, node: Node, plan: NodePlan) -> Found:
         """What constraints hold in what a recomputed node is to show: by the changes, if they are there."""
+        if not plan.checked:
+            return self._constraints.filled(node, self._post(node))
         there = {name: self._deltas.get((name, key_of(plan.pinned[name]))) for name in plan.checked}
         deltas = {name: delta for name, delta in there.items() if delta is not None}
-        if not deltas or len(deltas) < len(there):
-            return self._constraints.filled(node, self._post(node))
         pins = Pins(node, plan.baseline, plan.pinned, self._post(node), deltas, {})
-        return self._constraints.changed(node, pins, deltas)
+        return self._constraints.recomputed(node, pins, deltas if len(deltas) == len(there) else None)
 
     def _log_leaf(self, name: str, plan: NodePlan) -> None:
         """A recomputed node has seen its leaves up to their positions, without an ingest step."""
