@@ -137,6 +137,17 @@ def test_where_tables_move_apart_a_broken_key_is_set_aside_until_it_holds_again(
     assert_verified(warehouse, "joined")
 
 
+def test_a_maximum_falls_though_constraints_said_that_nothing_changes(warehouse: Warehouse, lake: Lake) -> None:
+    declare(warehouse, foreign_keys=[FOREIGN_KEY], not_null=["o_id"])
+    most = VIEWS["semi"].replace("l.line, l.qty", "l.line, max(l.qty) AS most") + " GROUP BY l.line"
+    warehouse.sql(f"CREATE MATERIALIZED VIEW most REFRESH POLICY INCREMENTAL AS {most}")
+    lake.remove("o_id = 5", "orders")
+    assert warehouse.plan().node("most").terms == 0
+    report = warehouse.refresh()
+    assert "CONSTRAINT_SET_ASIDE" in str(report.views["most"].how)
+    assert_verified(warehouse, "most")
+
+
 def test_a_deletion_from_a_table_that_only_grows_stops_its_views_alone(warehouse: Warehouse, lake: Lake) -> None:
     warehouse.alter_source("shop", constraints={"orders": {"append_only": True}})
     follow(warehouse, "joined")

@@ -187,7 +187,9 @@ class Steps:
         storing = Storing(computing, binding, bound, path)
         body = prepared(node.block, matter.changed, storing, under.assumed, order=plan.order, shared=joins)
         bound = storing.pins
-        how: dict[str, Any] = {"insert_only": plan.insert_only, "method": plan.method}
+        # Planned for constraints that may have been set aside since, here or in a node below.
+        insert_only = plan.insert_only and not any(each.deleted for each in deltas.values())
+        how: dict[str, Any] = {"insert_only": insert_only, "method": plan.method}
         delta = body.delta(**how)
         read = {
             "rows_in": rows_in,
