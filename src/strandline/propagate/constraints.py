@@ -25,8 +25,8 @@ from strandline.algebra.constraints import (
     Use,
 )
 from strandline.algebra.differentiate import relied_on
-from strandline.algebra.plan import State
 from strandline.algebra.schema import names
+from strandline.algebra.term import bind
 from strandline.catalog import Catalog, Json
 from strandline.errors import RefreshError
 from strandline.ingest.copied import CopiedSource
@@ -184,7 +184,7 @@ class ConstraintChecks:
         for use in uses:
             if isinstance(use.constraint, AppendOnly):
                 _only_inserted(node, use.constraint, deltas)
-        relied, found_broken = self._relied_on(node, uses, pins)
+        relied, found_broken = self._relied_on(node, uses, pins, deltas)
         held, broken = self._still_holding(node, relied, pins, deltas)
         still = {name: verdict for name, verdict in noted(pins.pre).items() if verdict == BROKEN}
         waiting = (use.constraint for use in uses if use.constraint not in relied and str(use.constraint) not in still)
@@ -195,15 +195,22 @@ class ConstraintChecks:
 
     def shared(self, node: Node, pins: Pins, deltas: Mapping[str, Delta]) -> Assumed:
         """What the delta of a join can be computed by, of what its readers found to hold."""
-        relied, _ = self._relied_on(node, uses_of(node, self._declared), pins)
+        relied, _ = self._relied_on(node, uses_of(node, self._declared), pins, deltas)
         return self._still_holding(node, relied, pins, deltas)[0]
 
-    def _relied_on(self, node: Node, uses: Sequence[Use], pins: Pins) -> tuple[Sequence[Constraint], str | None]:
-        """The constraints that hold in what a node shows; what held before is looked at, and it is told what is not."""
+    def _relied_on(
+        self, node: Node, uses: Sequence[Use], pins: Pins, deltas: Mapping[str, Delta]
+    ) -> tuple[Sequence[Constraint], str | None]:
+        """The constraints that hold in what a node shows; what held before is looked at, and it is told what is not.
+
+        A table that did not change is read as it is now: its earlier version may be gone.
+        """
         found = usable(uses, pins.pre)
         put_off = [c for c in found if noted(pins.pre).get(str(c)) == HELD]
-        looked = self._whole(node, pins, put_off, "pre")
-        return [c for c in found if looked.noted.get(str(c)) != BROKEN], looked.how
+        checks = [check for c in put_off for check in self._checks(node).whole(c, "current")]
+        shown = [replace(check, plan=bind(check.plan, "pre", deltas.keys())) for check in checks]
+        broken = self._judged(self._violations(shown, pins))
+        return [c for c in found if c not in broken], "; ".join(broken.values()) or None
 
     def _still_holding(
         self, node: Node, relied: Sequence[Constraint], pins: Pins, deltas: Mapping[str, Delta]
@@ -216,10 +223,10 @@ class ConstraintChecks:
         broken = self._judged(self._violations(tests, pins))
         return replace(known, constraints=tuple(c for c in relied if c not in broken)), broken
 
-    def _whole(self, node: Node, pins: Pins, constraints: Iterable[Constraint], state: State = "post") -> Found:
-        """Whether constraints hold in what a node is to show, or shows."""
+    def _whole(self, node: Node, pins: Pins, constraints: Iterable[Constraint]) -> Found:
+        """Whether constraints hold in what a node is to show."""
         wanted = [c for c in dict.fromkeys(constraints) if not isinstance(c, AppendOnly)]
-        tests = [check for c in wanted for check in self._checks(node).whole(c, state)]
+        tests = [check for c in wanted for check in self._checks(node).whole(c, "post")]
         broken = self._judged(self._violations(tests, pins))
         verdicts = {str(c): BROKEN if c in broken else HOLDS for c in wanted}
         return Found(Assumed(), verdicts, "; ".join(broken.values()) or None)
