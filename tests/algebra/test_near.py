@@ -309,6 +309,18 @@ def test_rows_that_are_sought_tell_what_to_seek_in_the_next_table() -> None:
     }
 
 
+@pytest.mark.parametrize("kind", ["double", "float", "string collate UTF8_LCASE", "struct<x:double>"])
+def test_nothing_is_sought_by_values_that_others_may_equal(kind: str) -> None:
+    changed = Scan(Change("customers"), "c", bigints("c"))
+    orders = Scan(At("orders"), "o", (*bigints("o", "c"), Column("x", kind)))
+    lines = Scan(At("lines"), "l", (*bigints("o"), Column("x", kind)))
+    join = Join((changed, orders, lines), (equal("c.c", "o.c"), equal("o.o", "l.o"), equal("o.x", "l.x")))
+    assert sought(join, sought_by("customers", "c")) == {
+        "orders@current": {"o.c": [f"{Change('customers')}.c"]},
+        "lines@current": {"l.o": ["orders@current.o"]},
+    }
+
+
 def test_null_is_among_values_that_are_matched_null_with_null() -> None:
     keys = Scan(Change("lines"), "", LINES.fields[:1])
     semi = SemiJoin(ORDERS.scan("o"), (Col("o.o"),), keys)

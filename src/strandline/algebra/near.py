@@ -208,11 +208,19 @@ def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
 
 
 def _found_values(scan: Near) -> Limits:
-    """The columns of a table in which few rows are sought: their values are those of these rows."""
+    """The columns of a table in which few rows are sought: their values are those of these rows.
+
+    But for those of types in which values that are not the same may be equal: other rows than these meet them.
+    """
     if not scan.sought:
         return {}
-    pairs = zip(scan.columns, scan.fields, strict=True)
+    pairs = [(c, f) for c, f in zip(scan.columns, scan.fields, strict=True) if _equal_is_same(c.type)]
     return {column.name: Ranges(column.type, (), nulls=True, among=(Origin(scan, f.name),)) for column, f in pairs}
+
+
+def _equal_is_same(kind: str) -> bool:
+    """Whether values of a type are equal only if they are the same: unlike 0.0 and -0.0, or texts by a collation."""
+    return not any(word in kind for word in ("float", "double", "collate"))
 
 
 def _of_all(inputs: Iterable[Plan], ranges_of: RangesOf) -> dict[str, Ranges]:
