@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from strandline.engine.little import no_rows
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from strandline.engine.little import PinnedReads, no_rows
 from strandline.engine.session import Engine
 
 KINDS = "k int NOT NULL, a array<string>, m map<string,int>, s struct<x:int,d:decimal(10,2)>, t timestamp, b binary"
+
+
+def test_days_that_python_has_none_of_say_nothing_of_what_is_read(tmp_path: Path) -> None:
+    days = pa.array([18_262, 18_628], pa.int32()).cast(pa.date32())
+    write_deltalake(str(tmp_path / "t"), pa.table({"day": days, "n": [1, 2]}))
+    reads = PinnedReads(None, {}, feeds=False)  # type: ignore[arg-type]
+    for day in ("10000-01-01", "-0043-05-11"):
+        within = {"day": [("2020-01-01", "2020-01-01"), (day, day)]}
+        found = reads.rows(str(tmp_path / "t"), 0, ["n"], {"within": within}, {})
+        assert found is not None and found.column("n").to_pylist() == [1, 2]
 
 
 @pytest.mark.spark

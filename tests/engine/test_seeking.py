@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -143,6 +143,18 @@ def test_keys_are_compared_as_values_of_the_column(
     path = stored(tmp_path / "keys", k=pa.array(keys, key_type))
     for other in (None, 0):
         assert sought(tmp_path, table, told({"k": of(path, "k")}, ["n"], other=other)) == lines
+
+
+def test_days_that_only_spark_writes_are_sought(tmp_path: Path) -> None:
+    """Spark writes moments as nanoseconds of 96 bits, in which the year 9999 has no place here."""
+    last = datetime(9999, 12, 31)
+    place = tmp_path / "t"
+    write(place, {"k": [1, 2], "at": pa.array([last, last], pa.timestamp("us")), "n": [0, 1]})
+    [file] = place.glob("*.parquet")
+    pq.write_table(pq.read_table(file), file, use_deprecated_int96_timestamps=True)
+    keys = stored(tmp_path / "keys", k=[2])
+    found = Seeking(tmp_path / "kept", None).rows(str(place), 0, told({"k": of(keys, "k")}, ["at", "n"]))
+    assert found is not None and found.to_pylist() == [{"at": last, "n": 1}]
 
 
 def test_much_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

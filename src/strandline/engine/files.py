@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from strandline.engine.places import filesystem, on_disk
 
-_PARQUET = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+PARQUET = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 """Old timestamps, of nanoseconds, have no room for all years."""
 
 
@@ -98,9 +98,9 @@ def dataset(
 ) -> ds.Dataset:
     """Some files below a *folder*, which have columns of *schema*; one that a file lacks is NULL in it."""
     if on_disk(folder) is not None:
-        return ds.dataset([str(on_disk(path)) for path in paths], schema=schema, format=_PARQUET)
+        return ds.dataset([str(on_disk(path)) for path in paths], schema=schema, format=PARQUET)
     below = [path.removeprefix(f"{folder.rstrip('/')}/") for path in paths]
-    return ds.dataset(below, schema=schema, format=_PARQUET, filesystem=filesystem(folder, storage_options))
+    return ds.dataset(below, schema=schema, format=PARQUET, filesystem=filesystem(folder, storage_options))
 
 
 def rows_left(

@@ -357,7 +357,10 @@ def _lies(name: str, kind: pa.DataType, pairs: Sequence[Ends]) -> pc.Expression 
     if not pa.types.is_signed_integer(kind) and not pa.types.is_date(kind):
         return None
     read = date.fromisoformat if pa.types.is_date(kind) else int
-    ends = [(pa.scalar(read(low), kind), pa.scalar(read(high), kind)) for low, high in pairs]
+    try:
+        ends = [(pa.scalar(read(low), kind), pa.scalar(read(high), kind)) for low, high in pairs]
+    except ValueError:  # days that Python has none of
+        return None
     return reduce(or_, [(pc.field(name) >= low) & (pc.field(name) <= high) for low, high in ends])
 
 

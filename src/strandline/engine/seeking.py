@@ -250,7 +250,7 @@ class _Table:
         )
 
     def _dataset(self, paths: Sequence[str], columns: Sequence[str]) -> ds.Dataset:
-        return ds.dataset(list(paths), schema=self.schema_of(columns), format="parquet")
+        return ds.dataset(list(paths), schema=self.schema_of(columns), format=files.PARQUET)
 
     def _at(self, path: str) -> str:
         return f"{self._folder}/{path}"
