@@ -329,6 +329,33 @@ def test_a_large_input_that_cannot_be_read_yet_is_read_when_another_meets_it(mon
         evaluate(plan, Unreadable("r", "n"))
 
 
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_join_of_large_tables_is_read_for_what_its_rows_have_to_be_among(
+    monkeypatch: pytest.MonkeyPatch, filtered: bool
+) -> None:
+    monkeypatch.setattr(evaluating, "LARGE_ROWS", 1)
+    left: Plan = Join((scan("t", "y"), scan("r", "x")), (equal("x.n", "y.n"),))
+    if filtered:
+        left = Filter(left, Call("is not null", (Col("x.n"),)))
+    among = Project(scan("once", "o"), (Output(Column("key", "int"), Col("o.k")),))
+    plan = Exists(left, among, ((Col("x.k"), Col("key")),))
+    reading = Unreadable("r", "k")
+    assert bag(evaluate(plan, reading), plan.columns) == bag(evaluate(plan, Reading()), plan.columns)
+    assert reading.read == ["once", "r", "t"]
+
+
+def test_what_says_more_than_the_right_side_of_a_semi_join_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluating, "LARGE_ROWS", 1)
+    reading = Unreadable("nothing", "k")
+    keys = ((Col("x.k"), Col("y.k")),)
+    chosen = Filter(scan("r", "x"), Text((Col("x.s"), " <> 'z'")))
+    for negated, left in ((False, chosen), (True, scan("r", "x"))):
+        reading.read.clear()
+        plan = Exists(left, scan("t", "y"), keys, negated=negated)
+        assert bag(evaluate(plan, reading), plan.columns) == bag(evaluate(plan, Reading()), plan.columns)
+        assert reading.read == ["r", "t"]
+
+
 def test_a_join_that_multiplies_rows_waits_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     sellers = pa.table({"s.key": range(20), "s.nation": [n % 2 for n in range(20)]})
     buyers = pa.table({"b.key": range(40), "b.nation": [n % 2 for n in range(40)]})

@@ -8,6 +8,7 @@ that are known exactly, over rows that fit into memory. Whatever it is not sure 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import numpy as np
@@ -94,11 +95,11 @@ class _Evaluation:
             case Values():
                 return _values(plan)
             case Filter():
-                return self._filter(plan)
+                return self._filter(plan, {})
             case Project(child, outputs):
                 return projected(self.rows(child), outputs)
             case Join():
-                return self._join(plan, plan.conditions)
+                return self._join(plan, plan.conditions, {})
             case UnionAll(inputs):
                 return united([self.rows(child) for child in inputs], plan.columns)
             case Negate(child):
@@ -131,11 +132,11 @@ class _Evaluation:
         sign = [SIGN] if signed(found) else []
         return pa.table([*columns, *(found.column(name) for name in sign)], names=[*names(scan.columns), *sign])
 
-    def _filter(self, plan: Filter) -> pa.Table:
+    def _filter(self, plan: Filter, met: Met) -> pa.Table:
         below, conditions = unfiltered(plan)
         if isinstance(below, Join):
-            return self._join(below, (*below.conditions, *conditions))
-        return all_chosen(self.rows(below), conditions)
+            return self._join(below, (*below.conditions, *conditions), met)
+        return all_chosen(self._meeting(below, met), conditions)
 
     def _meeting(self, plan: Plan, met: Met) -> pa.Table:
         """The rows of a plan that are *met*, by the names of its columns; perhaps more."""
@@ -145,8 +146,10 @@ class _Evaluation:
             case Scan():
                 fields = {column.name: field.name for column, field in zip(plan.columns, plan.fields, strict=True)}
                 return self._scan(plan, {fields[name]: values for name, values in met.items() if name in fields})
-            case Filter(child, condition):
-                return all_chosen(self._meeting(child, met), conjuncts(condition))
+            case Filter():
+                return self._filter(plan, met)
+            case Join():
+                return self._join(plan, plan.conditions, met)
             case Project(child, outputs):
                 passed = {o.value.name: met[o.name] for o in outputs if isinstance(o.value, Col) and o.name in met}
                 return projected(self._meeting(child, passed), outputs)
@@ -166,19 +169,30 @@ class _Evaluation:
                 return id(plan) not in self._known and self._reading.size(plan) > LARGE_ROWS
             case Filter(input=child) | Project(input=child):
                 return self._is_large(child)
-            case UnionAll(inputs):
+            case UnionAll(inputs) | Join(inputs):
                 return any(map(self._is_large, inputs))
             case _:
                 return False
 
-    def _join(self, plan: Join, conditions: Sequence[Scalar]) -> pa.Table:
-        """Large inputs are read when others are joined: first those that are selected from, then the smallest."""
+    def _join(self, plan: Join, conditions: Sequence[Scalar], met: Met) -> pa.Table:
+        """Large inputs are read when others are joined: first those that are selected from, then the smallest.
+
+        Those of which values are *met* from outside need not wait.
+        """
         asked = [each for condition in conditions for each in conjuncts(condition)]
         large = [child for child in plan.inputs if self._is_large(child)]
+        read: dict[int, pa.Table] = {}
+        for child in large:
+            told = {name: met[name] for name in names(child.columns) if name in met}
+            with suppress(NotHere):
+                if told:
+                    read[id(child)] = self._meeting(child, told)
+        large = [child for child in large if id(child) not in read]
         large.sort(key=lambda child: (not selected_from(child, asked), self._size(child)))
         if len(large) == len(plan.inputs):
             large.remove(min(large, key=self._size))
-        small = [self.rows(child) for child in plan.inputs if not any(child is each for each in large)]
+        there = [child for child in plan.inputs if not any(child is each for each in large)]
+        small = [read[id(child)] if id(child) in read else self.rows(child) for child in there]
         return in_order(Joining(small, large, asked, self._meeting).rows(), plan.columns)
 
     def _size(self, plan: Plan) -> int:
@@ -196,8 +210,7 @@ class _Evaluation:
         return ours.filter(matched(keys_of(ours, plan.values, theirs, by, nulls_match=True)))
 
     def _exists(self, plan: Exists) -> pa.Table:
-        left = self.rows(plan.left)
-        right = self._meeting(plan.right, met_by(left, plan.keys))
+        left, right = self._sides(plan)
         if signed(right):
             raise NotHere("a semi join with a delta")
         found = _matching(plan, left, right)
@@ -206,6 +219,25 @@ class _Evaluation:
             there[:] = False
             there[pairs_where(left, right, found, plan.conditions)[0]] = True
         return left.filter(~there if plan.negated else there)
+
+    def _sides(self, plan: Exists) -> tuple[pa.Table, pa.Table]:
+        """The rows of both inputs of a semi or anti join: what is read first says what matters of the other.
+
+        That is the left one. But of a large one that nothing is selected from, only rows that meet the right one stay.
+        """
+        if not plan.negated and self._all_wait_for(plan.right, plan.left):
+            right = self.rows(plan.right)
+            return self._meeting(plan.left, met_by(right, [(theirs, ours) for ours, theirs in plan.keys])), right
+        left = self.rows(plan.left)
+        return left, self._meeting(plan.right, met_by(left, plan.keys))
+
+    def _all_wait_for(self, other: Plan, plan: Plan) -> bool:
+        """Whether tables are joined as a whole by a *plan*, of more rows than those that another is made of."""
+        below, conditions = unfiltered(plan)
+        inputs, asked = (below.inputs, below.conditions) if isinstance(below, Join) else ((below,), ())
+        whole = self._is_large(below) and not any(selected_from(each, (*asked, *conditions)) for each in inputs)
+        changes = any(isinstance(scan.operand, Change) for scan in scans(plan))
+        return whole and not changes and self._size(other) <= self._size(plan)
 
     def _outer_join(self, plan: OuterJoin) -> pa.Table:
         if plan.full or any(isinstance(scan.operand, Change) for scan in scans(plan)):
