@@ -44,7 +44,7 @@ class Here:
             with spending("columns"):
                 reading = _Pinned(self._engine, self._binding, pins)
                 return evaluate(self._binding.near(plan, pins), reading, sign=signed)
-        except (NotHere, pa.ArrowException, DeltaError, OSError, ArithmeticError, RecursionError) as error:
+        except (NotHere, pa.ArrowException, DeltaError, OSError, ArithmeticError, ValueError, RecursionError) as error:
             self.left.append(str(error).partition("\n")[0])
             return None
 
