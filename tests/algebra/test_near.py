@@ -252,6 +252,20 @@ def test_what_a_table_is_asked_for_passes_on_to_what_it_is_matched_with() -> Non
     assert asked(outside) == [("lines@current", ["l.o"]), ("orders@current", ["o.o"])]
 
 
+def test_keys_of_another_type_tell_nothing_of_what_meets_the_same_rows() -> None:
+    """Texts that are equal to the same number differ, so that those of a delta are not all that rows meet."""
+    number, code = Relation("numbers", bigints("n")), Relation("codes", (Column("code", "string"),))
+    keys = Scan(Change("codes"), "", code.fields)
+    met = SemiJoin(number.scan("n"), (Col("n.n"),), keys)
+    exists = Exists(met, code.scan("c"), ((Col("n.n"), Col("c.code")),))
+
+    def ranges_of(scan: Scan, field: str) -> Ranges | None:
+        return Ranges("string", ((Lit("01"), Lit("01")),), among=(Origin(scan, field),))
+
+    assert limits_of(met, ranges_of) == {}
+    assert [limits for _, limits in tables_read(near(exists, ranges_of))] == [{}, {}]
+
+
 def test_a_delta_lies_where_what_it_is_computed_from_does() -> None:
     found = limits_of(delta(CHAIN, ["lines"]), known_of_lines())
     assert found == {"l.o": RANGES, "o.o": RANGES}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from strandline.algebra.constraints import column_of
+from strandline.algebra.equality import alike_types, equal_is_same
 from strandline.algebra.plan import (
     At,
     Backing,
@@ -191,9 +192,11 @@ def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
             return _united(plan, [limits_of(child, ranges_of) for child in inputs])
         case SemiJoin(child, values, keys):
             known = zip(values, _limits(keys, ranges_of, names(keys.columns)), strict=True)
-            by_keys = {column_of(value): ranges for value, ranges in known}
-            met = {c: r for c, r in by_keys.items() if c is not None and r is not None}
-            return {**met, **limits_of(child, ranges_of)}
+            met = {column_of(value): ranges for value, ranges in known if ranges is not None}
+            own = {
+                c.name: met[c.name] for c in child.columns if c.name in met and alike_types(met[c.name].type, c.type)
+            }
+            return {**own, **limits_of(child, ranges_of)}
         case MergeSummary(_, summary, keys):
             of_groups = limits_of(summary, ranges_of)
             return {key: of_groups[key] for key in keys if key in of_groups}
@@ -214,13 +217,8 @@ def _found_values(scan: Near) -> Limits:
     """
     if not scan.sought:
         return {}
-    pairs = [(c, f) for c, f in zip(scan.columns, scan.fields, strict=True) if _equal_is_same(c.type)]
+    pairs = [(c, f) for c, f in zip(scan.columns, scan.fields, strict=True) if equal_is_same(c.type)]
     return {column.name: Ranges(column.type, (), nulls=True, among=(Origin(scan, f.name),)) for column, f in pairs}
-
-
-def _equal_is_same(kind: str) -> bool:
-    """Whether values of a type are equal only if they are the same: unlike 0.0 and -0.0, or texts by a collation."""
-    return not any(word in kind for word in ("float", "double", "collate"))
 
 
 def _of_all(inputs: Iterable[Plan], ranges_of: RangesOf) -> dict[str, Ranges]:
@@ -265,14 +263,6 @@ def _spread(known: Limits, join: Join) -> Limits:
             if one in found and other not in found and alike_types(found[one].type, types[other]):
                 found[other] = replace(found[one], nulls=False)
     return found
-
-
-_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
-
-
-def alike_types(one: str, other: str) -> bool:
-    """Whether values of two types that are equal have the same order in both."""
-    return one == other or (one in _WHOLE_NUMBERS and other in _WHOLE_NUMBERS)
 
 
 def _columns(pairs: Iterable[Sequence[Scalar]]) -> Iterable[tuple[str, str]]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from strandline.algebra.equality import alike_types
 from strandline.errors import SourceError
 from strandline.sources.protocol import Source, TableInfo
 from strandline.sql.names import choices
-
-_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def check_constraints(name: str, config: Mapping[str, Any], sources: Mapping[str, Source]) -> None:
@@ -40,8 +39,7 @@ def _check_foreign_key(
     if len(ours) != len(theirs):
         raise _bad(where, f"({', '.join(given['columns'])}) does not match the key ({', '.join(key)}) of {named}")
     for mine, its in zip(ours, theirs, strict=True):
-        same = mine[1] == its[1] or (mine[1] in _WHOLE_NUMBERS and its[1] in _WHOLE_NUMBERS)
-        if not same:
+        if not alike_types(mine[1], its[1]):
             raise _bad(where, f"{mine[0]} is {mine[1]}, and {its[0]} of {named} is {its[1]}; types have to be equal")
 
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from strandline.algebra.block import Block
+from strandline.algebra.equality import kept_apart
 from strandline.algebra.plan import COUNT, Exists, Filter, Join, OuterJoin, Output, Partial, Plan, Project, UnionAll
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.scalar import columns as columns_of
 from strandline.algebra.scalar import replace as replaced_columns
-from strandline.algebra.schema import Column, names
+from strandline.algebra.schema import Column, Schema, names
 from strandline.sql.coverage import Uncovered, check_matchable, only
 from strandline.sql.from_clause import FromClause
 from strandline.sql.functions import is_aggregate
@@ -175,7 +176,7 @@ class Decorrelator:
         inner = self._inner(tree, outer)
         if len(inner.outputs) != 1:
             raise Uncovered("SUBQUERY", "a scalar subquery shows several columns")
-        (typed,) = self.compiler.types(_listed(inner.outputs, inner.body), inner.body.columns)
+        (typed,) = self._types(inner.outputs, inner.body)
         check_matchable(typed)
         value = Partial(replace(typed, name="__value", nullable=True), "max", inner.outputs[0])
         body, values = self._grouped(body, inner.body, inner.correlated, (_ROWS, value))
@@ -193,10 +194,13 @@ class Decorrelator:
         if not keys:
             scan = self.compiler.stored_scan(Block("", inside, (), partials), "scalar")
             return Join((body, scan), ()), {p.name: Col(f"{scan.alias}.{p.name}") for p in partials}
-        types = self.compiler.types(_listed([theirs for _, theirs in keys], inside), inside.columns)
+        types, met = self._types([theirs for _, theirs in keys], inside), self._types([ours for ours, _ in keys], body)
         outputs = tuple(Output(Column(f"__key_{n + 1}", types[n].type), theirs) for n, (_, theirs) in enumerate(keys))
-        for output in outputs:
+        for output, ours in zip(outputs, met, strict=True):
             check_matchable(output.column)
+            if not kept_apart(output.column.type, ours.type):
+                kinds = f"{output.column.type} inside with {ours.type} outside"
+                raise Uncovered("SUBQUERY", f"a subquery as a value compares {kinds}; cast one to the other's type")
         scan = self.compiler.stored_scan(Block("", inside, outputs, partials), "scalar")
         pairs = tuple((ours, Col(f"{scan.alias}.{o.name}")) for (ours, _), o in zip(keys, outputs, strict=True))
         values: dict[str, Scalar] = {}
@@ -205,6 +209,9 @@ class Decorrelator:
             nothing = Lit(0) if partial.invertible else _of_nothing(partial)
             values[partial.name] = column if nothing is None else Call("coalesce", (column, nothing))
         return OuterJoin(body, scan, pairs), values
+
+    def _types(self, values: Sequence[Scalar], plan: Plan) -> Schema:
+        return self.compiler.types(_listed(values, plan), plan.columns)
 
     def _inner(self, tree: exp.Expr, outer: Scope) -> Inner:
         """The query of an EXISTS or IN: its rows, what it gives, and its conditions on columns of the outer query."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strandline.algebra.equality import WHOLE_NUMBERS
 from strandline.algebra.schema import names
 from strandline.engine.delta_log import DeltaLog
 from strandline.engine.files import columns, read_column, read_rows
@@ -48,8 +49,6 @@ FILE_ROWS = 1_000_000
 
 _COMPARED = ("decimal", "boolean", "timestamp")
 """More types whose values are equal to Arrow if they are to Spark."""
-
-_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ def _touched(node: Node, delta: Delta, files: Files, options: Mapping[str, str])
 
 def _in_order(node: Node) -> bool:
     """Whether the rows of a table are kept in the order of the first column of its key."""
-    return next(column.type for column in node.stored if column.name == node.key[0]) in _WHOLE_NUMBERS
+    return next(column.type for column in node.stored if column.name == node.key[0]) in WHOLE_NUMBERS
 
 
 def replace(engine: Engine, node: Node, delta: Delta, part: Part, step_id: str, last: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from strandline.algebra.constraints import column_of
+from strandline.algebra.equality import kept_apart
 from strandline.algebra.plan import (
     COUNT,
     Exists,
@@ -65,13 +66,17 @@ def _keys(node: Exists, touched: Plan) -> Plan:
 
 
 def _key_columns(node: Exists) -> tuple[Column, ...] | None:
-    """Columns for the keys of the right input; None if rows match by more than that, or a key has no known type."""
-    there = {column.name: column.type for column in node.right.columns}
-    found = [column_of(theirs) for _, theirs in node.keys]
+    """Columns for the keys of the right input, each of which meets other rows of the left one than the next.
+
+    None if rows match by more than that, or it is not known of the types that are compared.
+    """
+    here, there = ({column.name: column.type for column in side.columns} for side in (node.left, node.right))
+    kinds = [(here.get(column_of(a) or ""), there.get(column_of(b) or "")) for a, b in node.keys]
     alone = all(columns_of(condition) <= there.keys() for condition in node.conditions)
-    if not alone or not found or None in found:
+    found = [theirs for ours, theirs in kinds if ours and theirs and kept_apart(theirs, ours)]
+    if not alone or not found or len(found) < len(kinds):
         return None
-    return tuple(Column(f"matched {n + 1}", there[name]) for n, name in enumerate(found) if name is not None)
+    return tuple(Column(f"matched {n + 1}", kind) for n, kind in enumerate(found))
 
 
 def _changed_keys(node: Exists, before: Plan, touched: Plan, columns: tuple[Column, ...]) -> Plan:
