@@ -201,3 +201,22 @@ def test_what_cannot_be_meant_is_refused(warehouse: Warehouse, constraints: dict
     with pytest.raises(StrandlineError) as caught:
         warehouse.alter_source("shop", constraints=constraints)
     assert said in str(caught.value)
+
+
+def test_keys_that_are_equal_without_being_the_same_are_not_told_apart(
+    tmp_path: Path, warehouse: Warehouse, lake: Lake
+) -> None:
+    kinds = pa.schema([("k", pa.float64()), ("x", pa.int64())])
+    write_deltalake(lake.path("rates"), pa.Table.from_pylist([{"k": -0.0, "x": 1}, {"k": 1.5, "x": 5}], kinds))
+    rated = pa.Table.from_pylist([{"k": 0.0, "x": 7}, {"k": 1.5, "x": 8}], kinds)
+    write_deltalake(lake.path("rated"), rated)
+    warehouse.alter_source("shop", keys=KEYS | {"rates": ["k"]})
+    foreign_key = {"columns": ["k"], "references": "rates"}
+    warehouse.alter_source("shop", constraints={"rated": {"foreign_keys": [foreign_key]}})
+    warehouse.sql(
+        "CREATE MATERIALIZED VIEW r REFRESH POLICY INCREMENTAL AS "
+        "SELECT a.x, b.x AS rate FROM shop.rated a JOIN shop.rates b ON a.k = b.k"
+    )
+    DeltaTable(lake.path("rates")).update(updates={"k": "0.0", "x": "2"}, predicate="x = 1")
+    assert warehouse.refresh().views["r"].strategy == "incremental"
+    assert warehouse.verify("r").ok

@@ -25,6 +25,7 @@ from strandline.algebra.constraints import (
     Use,
 )
 from strandline.algebra.differentiate import relied_on
+from strandline.algebra.equality import equal_is_same
 from strandline.algebra.schema import names
 from strandline.algebra.term import bind
 from strandline.catalog import Catalog, Json
@@ -284,6 +285,8 @@ class ConstraintChecks:
 
     def _parts(self, node: Node, table: str, key: Sequence[str], delta: Delta) -> Parts:
         fields = {column.name: column for column in node.uses(table)}
+        if not all(equal_is_same(fields[name].type) for name in key):
+            return Parts()
         columns = self._context.binding.stored_names(table, tuple(fields[name] for name in key))
         return Parts(*by_key(delta, columns, self._context.engine.storage_options))
 
