@@ -86,6 +86,18 @@ def test_a_small_change_feed_is_netted_without_spark(tmp_path: Path, engine: Eng
         assert signed(found, names) == signed(by_spark, names) != SignedBag()
 
 
+def test_changes_have_the_types_that_they_had_then(tmp_path: Path, engine: Engine) -> None:
+    path = table(tmp_path / "t")
+    changes = tables.change_feed(path, 0, DeltaTable(path).version(), COLUMNS)
+    later = pa.table({"k": pa.array([1], pa.int32()), "real": pa.array([1], pa.int32())})
+    write_deltalake(path, later, mode="overwrite", schema_mode="overwrite")
+    with engine.step("t", "ingest", small=True) as metrics:
+        ingest(engine, "s.t", changes, COLUMNS, str(tmp_path / "here"))
+    found = read_rows(str(tmp_path / "here"))
+    assert not metrics.jobs and found.schema.field("real").type == pa.float64()
+    assert 0.5 in found.column("real").to_pylist()
+
+
 def test_changes_that_cancel_out_leave_nothing(tmp_path: Path, engine: Engine) -> None:
     path = str(tmp_path / "t")
     write_deltalake(path, rows(1, 0, 0), configuration=FED)

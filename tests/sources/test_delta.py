@@ -382,6 +382,34 @@ def test_a_table_made_anew_is_another_table(small: Engine, tmp_path: Path) -> No
         assert held(small, source, "t") == [(2, "b")]
 
 
+def test_what_is_left_of_a_plan_does_not_read_the_table_that_took_the_place_of_another(
+    source: DeltaSource, tmp_path: Path
+) -> None:
+    write(tmp_path / "t", (1, "a"), feed=True)
+    write(tmp_path / "t", (2, "b"))
+    before, upto = at(source, "t", 0), source.position("t")
+    shutil.rmtree(tmp_path / "t")
+    for row in ((100, "x"), (200, "y"), (300, "z")):
+        write(tmp_path / "t", row, feed=True)
+        with pytest.raises(SourceError, match=r"\[SOURCE_TABLE_REPLACED\] src\.t was dropped and made anew"):
+            source.changes("t", before, upto, KV)
+        with pytest.raises(SourceError, match="SOURCE_TABLE_REPLACED"):
+            source.snapshot("t", upto, KV)
+    assert "VERSION AS OF 2" in source.snapshot("t", source.position("t"), KV)
+
+
+@pytest.mark.spark
+def test_an_interval_has_the_types_of_its_end(small: Engine, tmp_path: Path) -> None:
+    write(tmp_path / "t", (1, "5"), feed=True)
+    write(tmp_path / "t", (2, "07"))
+    source = DeltaSource("src", small, path=str(tmp_path))
+    before, upto = at(source, "t", 0), source.position("t")
+    later = pa.table({"k": pa.array([1], pa.int64()), "v": pa.array([1], pa.int32())})
+    write_deltalake(str(tmp_path / "t"), later, mode="overwrite", schema_mode="overwrite")
+    sql = source.changes("t", before, upto, KV)
+    assert [tuple(row)[:3] for row in small.rows(sql)] == [(2, "07", 1)]
+
+
 def test_a_table_whose_folder_was_removed_is_gone(source: DeltaSource, tmp_path: Path) -> None:
     write(tmp_path / "t", (1, "a"))
     write(tmp_path / "other", (1, "a"))

@@ -93,6 +93,14 @@ class DeltaLog:
         table = self._table()
         return table.version(), str(table.metadata().id)
 
+    def identity(self, version: int) -> str | None:
+        """The identity of the table that has *version*, or would come to have it; None if the log no longer tells."""
+        try:
+            newest, found = self.head()
+            return found if newest <= version else str(self._table(version).metadata().id)
+        except NoSuchTable:
+            return None
+
     def configuration(self, version: int | None = None) -> dict[str, str]:
         """The table properties."""
         return dict(self._table(version).metadata().configuration)

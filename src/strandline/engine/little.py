@@ -367,7 +367,8 @@ def _lies(name: str, kind: pa.DataType, pairs: Sequence[Ends]) -> pc.Expression 
 def read_feed(path: str, first: int, last: int, options: Mapping[str, str] | None = None) -> pa.Table | None:
     """The changed rows of a table from one version to another; None if there is more to them than its files hold."""
     try:
-        known = opened(path, None, options)
+        # Later the columns may have other types; the rows of this interval are to have those of its end.
+        known = opened(path, last, options)
         if not known.plain:
             return None
         return usual(pa.table(known.table.load_cdf(starting_version=first, ending_version=last).read_all()))

@@ -92,7 +92,7 @@ class DeltaSource:
 
     def changes(self, table: str, after: Position, upto: Position, columns: Schema) -> str:
         first, last = _version(after), _version(upto)
-        location = self.location(table)
+        location = self._location_at(table, upto)
         if first == last:
             return tables.no_changes(columns)
         if self._fed(table, first, last):
@@ -100,9 +100,10 @@ class DeltaSource:
         return tables.difference(location, first, last, columns)
 
     def snapshot(self, table: str, at: Position, columns: Schema | None) -> str:
+        location = self._location_at(table, at)
         if columns is None:
-            return f"SELECT * FROM {tables.table(self.location(table), _version(at))}"
-        return tables.select(self.location(table), _version(at), columns)
+            return f"SELECT * FROM {tables.table(location, _version(at))}"
+        return tables.select(location, _version(at), columns)
 
     def files(self, table: str, at: Position) -> Files:
         return self._log(table).files(_version(at))
@@ -122,6 +123,16 @@ class DeltaSource:
         if table not in self._locations:
             self._locations[table] = self._located(table)
         return self._locations[table]
+
+    def _location_at(self, table: str, at: Position) -> str:
+        """Where the table is, which has to be the one that a position was told of."""
+        if self._log(table).identity(_version(at)) not in (None, _table_id(at)):
+            raise SourceError(
+                "SOURCE_TABLE_REPLACED",
+                f"{self.name}.{table} was dropped and made anew since this refresh was planned; refresh again, and "
+                "what reads it is read anew.",
+            )
+        return self.location(table)
 
     def _located(self, table: str) -> str:
         named = self._tables.get(table)
@@ -200,7 +211,10 @@ class DeltaSource:
         return Reason("CHANGE_FEED_GAP", f"{self.name}.{table} no longer holds all versions from {first} to {last}")
 
     def _fed(self, table: str, first: int, last: int) -> bool:
-        """Whether the change feed was on, and can be read here, for the whole interval."""
+        """Whether the change feed was on, and can be read here, for the whole interval.
+
+        Spark reads it with the columns that the table has now, which may come to have other types after the interval.
+        """
         if not self._engine.capabilities.change_feed:
             return False
         log = self._log(table)
@@ -216,7 +230,7 @@ class DeltaSource:
                 if not _typed(known) <= _typed(commit.new_schema):
                     return False
                 known = commit.new_schema
-        return True
+        return _typed(known) <= _typed(log.schema())
 
 
 def _version(position: Position) -> int:
