@@ -37,6 +37,7 @@ from strandline.propagate.planner import Planner
 from strandline.propagate.progress import Watcher, nobody
 from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.vdag import Vdag
+from strandline.sql.names import choices
 from strandline.sql.statements import CreateView
 from strandline.stopwatch import running
 from strandline.store import layout
@@ -306,6 +307,16 @@ class Refreshing:
                 "STALE_PLAN",
                 f"the plan was made for state {plan.base_state}, and the newest is {newest.number if newest else '-'} "
                 "now; plan again.",
+            )
+        # A refresh that was given up publishes nothing, and leaves what it had recorded.
+        nodes, recorded = self.vdag().nodes, self._catalog.versions.baselines()
+        bases = {name: recorded.get(node.record.id) for name, node in nodes.items()}
+        versions = {name: None if base is None else base.version for name, base in bases.items()}
+        moved = [node.name for node in plan.nodes if versions.get(node.name) != node.baseline]
+        if moved:
+            raise RefreshError(
+                "STALE_PLAN",
+                f"{choices(moved)} changed since the plan was made, though no state was published; plan again.",
             )
         copies = {record.name for record in self._catalog.views.all() if record.kind == "copy"}
         unread = [node.name for node in plan.nodes if node.name in copies and node.strategy == "full"]

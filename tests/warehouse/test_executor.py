@@ -252,6 +252,25 @@ def test_a_restart_gives_up_the_old_plan_and_plans_anew(warehouse: Warehouse, sh
     assert_verified(warehouse)
 
 
+def test_a_plan_is_stale_once_a_refresh_that_was_given_up_has_written(warehouse: Warehouse, shop: Shop) -> None:
+    warehouse.sql(f"CREATE MATERIALIZED VIEW customers REFRESH POLICY INCREMENTAL AS {PER_CUSTOMER}")
+    warehouse.sql(
+        "CREATE MATERIALIZED VIEW spent REFRESH POLICY INCREMENTAL AS "
+        "SELECT c.c_id, c.t, sum(l.qty) AS qty FROM customers c JOIN lake.lines l ON l.o_id = c.c_id GROUP BY ALL"
+    )
+    shop.repeat_lines()
+    plan = warehouse.plan()
+    assert (plan.node("customers").strategy, plan.node("spent").strategy) == ("none", "incremental")
+    shop.place_orders_only()
+    with pytest.raises(KeyboardInterrupt):
+        warehouse.refresh("customers", watcher=interrupted_at("publish"))
+    assert warehouse.states()[0].number == plan.base_state
+    with pytest.raises(StrandlineError, match=r"STALE_PLAN\] customers changed since"):
+        warehouse.refresh(plan, restart=True)
+    assert warehouse.refresh().ok
+    assert_verified(warehouse)
+
+
 def test_a_view_is_in_one_group_at_most(warehouse: Warehouse) -> None:
     with pytest.raises(StrandlineError, match="one group"):
         configure(warehouse, "groups:\n  one: [v]\n  two: [V, w]")
