@@ -26,6 +26,12 @@ JOINED = {
     "inside": "SELECT i.id, c.x FROM s.items i JOIN s.codes c ON c.code = i.number",
     "listed": "SELECT id FROM s.items WHERE number IN (SELECT code FROM s.codes)",
     "unlisted": "SELECT id FROM s.items WHERE number NOT IN (SELECT code FROM s.codes)",
+    "united": "SELECT id FROM s.items UNION SELECT code FROM s.codes",
+    "less": "SELECT id FROM s.items EXCEPT ALL SELECT code FROM s.codes",
+    "merged": (
+        "SELECT id FROM s.items i WHERE EXISTS (SELECT 1 FROM (SELECT k FROM (SELECT number AS k FROM s.items) a "
+        "RIGHT JOIN (SELECT code AS k FROM s.codes) b USING (k)) c WHERE c.k = i.number)"
+    ),
 }
 VALUES = {
     "summed": "SELECT id, (SELECT sum(x) FROM s.codes c WHERE c.code = i.number) AS x FROM s.items i",

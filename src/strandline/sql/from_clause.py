@@ -214,14 +214,17 @@ class FromClause:
         merged, right = self.items[0], self.items[-1]
         body = self.plans[0]
         outputs = [Output(c, Col(c.name)) for c in body.columns]
+        settled = []
         for column in merged.columns:
             theirs = next(c.name for c in right.columns if c.name.lower() == column.name.lower())
             value: Scalar = right.column(theirs)
             if side == "FULL":
                 value = Call("coalesce", (merged.column(column.name), value))
-            outputs.append(Output(replace(column, name=f"{merged.prefix}.{column.name}", nullable=True), value))
+            (typed,) = self.compiler.types(f"{scalar_sql(value, places(body.columns))} AS `merged`", body.columns)
+            settled.append(replace(column, type=typed.type, nullable=True))
+            outputs.append(Output(replace(settled[-1], name=f"{merged.prefix}.{column.name}"), value))
         self.plans = [Project(body, tuple(outputs))]
-        self.items[0] = replace(merged, stand={})
+        self.items[0] = replace(merged, columns=tuple(settled), stand={})
 
     def _lateral_join(self, join: exp.Join) -> None:
         """``JOIN LATERAL explode(...)``: like LATERAL VIEW."""

@@ -15,7 +15,7 @@ from strandline.sql.aggregates import Partials
 from strandline.sql.coverage import Uncovered, only
 from strandline.sql.relations import empty_select
 from strandline.sql.render import render
-from strandline.sql.shapes import Shape, bare, distinct, relabelled, renamed, unique
+from strandline.sql.shapes import Shape, bare, cast_to, distinct, relabelled, unique
 
 if TYPE_CHECKING:
     from strandline.sql.select import Ctes, SelectCompiler
@@ -59,9 +59,8 @@ def side_by_side(compiler: SelectCompiler, sides: Sequence[Plan]) -> UnionAll:
         raise Uncovered("CLAUSE", "the sides of a set operation have different numbers of columns")
     union = UnionAll(tuple(relabelled(side, labels) for side in sides))
     if len({tuple(c.type for c in side.columns) for side in sides}) > 1:
-        wider = renamed(union, compiler.analyse(render(union, lambda scan: empty_select(scan.fields))))
-        assert isinstance(wider, UnionAll)
-        return wider
+        columns = compiler.analyse(render(union, lambda scan: empty_select(scan.fields)))
+        return UnionAll(tuple(cast_to(side, columns) for side in union.inputs))
     return union
 
 

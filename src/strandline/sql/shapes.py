@@ -148,12 +148,12 @@ def renamed(plan: Plan, columns: Schema) -> Plan:
     if isinstance(plan, Project):
         return Project(plan.input, tuple(Output(c, o.value) for c, o in zip(columns, plan.outputs, strict=True)))
     if isinstance(plan, UnionAll):
-        # The types of a union are wider than those of its parts: each part is cast.
-        return UnionAll(tuple(_cast_to(part, columns) for part in plan.inputs))
+        return UnionAll(tuple(cast_to(part, columns) for part in plan.inputs))
     return Project(plan, tuple(Output(c, Col(old)) for c, old in zip(columns, names(plan.columns), strict=True)))
 
 
-def _cast_to(plan: Plan, columns: Schema) -> Plan:
+def cast_to(plan: Plan, columns: Schema) -> Plan:
+    """*plan* with its columns named as *columns*, and its values cast to their types."""
     outputs = []
     for wanted, found in zip(columns, plan.columns, strict=True):
         value: Scalar = Col(found.name)
