@@ -263,7 +263,7 @@ def test_a_plan_is_stale_once_a_refresh_that_was_given_up_has_written(warehouse:
     assert (plan.node("customers").strategy, plan.node("spent").strategy) == ("none", "incremental")
     shop.place_orders_only()
     with pytest.raises(KeyboardInterrupt):
-        warehouse.refresh("customers", watcher=interrupted_at("publish"))
+        warehouse.refresh("customers", watcher=interrupted_at("install"))
     assert warehouse.states()[0].number == plan.base_state
     with pytest.raises(StrandlineError, match=r"STALE_PLAN\] customers changed since"):
         warehouse.refresh(plan, restart=True)
