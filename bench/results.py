@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,29 @@ def write(name: str, found: dict[str, Any]) -> Path:
     """Write *found* with a note of the machine, and of what was installed there."""
     FOLDER.mkdir(exist_ok=True)
     file = FOLDER / f"{name}.json"
-    text = json.dumps({"machine": _machine(), **found}, indent=2)
+    text = json.dumps({"machine": _machine(), "code": code(), **found}, indent=2)
     file.write_text(f"{text}\n", encoding="utf-8")
     return file
+
+
+def code() -> str:
+    """The last commit of what is measured and of what measures; with a mark if something differs from it."""
+    told = [_git("log", "-1", "--format=%h", "--", *_CODE), _git("status", "--porcelain", "--", *_CODE)]
+    if None in told:
+        return "unknown"
+    commit, changed = told
+    return f"{commit}, changed" if changed else str(commit)
+
+
+_CODE = ("src", "bench", "tests/campaign/tpch", "requirements")
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=FOLDER.parents[1], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 def _machine() -> dict[str, Any]:

@@ -8,7 +8,8 @@ repeats are kept below ``bench/results``, so that a run goes on where another on
 From the environment come SF (default 0.1), DELTA (percent, default 0.1), REPEATS (3), SCATTERED, UPDATES (1),
 FOREIGN_KEYS (1: declared), POLICY (AUTO), ENGINE (spark or sail), RECOMPUTES (in how many repeats, default all),
 WARM_UP (repeats before the counted ones, 1), CONTENDERS (refresh,recompute,merge,duckdb), MEMORY (of Spark's driver,
-4g), QUERIES (default all), WORK (where tables and views are kept) and FRESH (1 measures again what is finished).
+4g), PARALLEL (so many steps of a refresh at a time), QUERIES (default all), WORK (where tables and views are kept) and
+FRESH (1 measures again what is finished).
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from rich.console import Console
 
+from bench import results
 from bench.tpch import correct, duck, floors, kept, report
 from bench.tpch.kept import WHOLE, Repeat
 from bench.tpch.lake import Lake, Rows, Versions
@@ -49,12 +52,15 @@ def run() -> None:
 
 
 def measured(settings: Settings) -> list[Repeat]:
-    """As many repeats as are asked for; those that are kept are not run again."""
-    repeats = [] if os.environ.get("FRESH") else kept.read(report.place(settings))
+    """As many repeats as are asked for; those that are kept of the same code and settings are not run again."""
+    under = {"code": results.code(), **settings.told}
+    repeats = [] if os.environ.get("FRESH") else kept.read(report.place(settings), under)
+    if repeats:
+        print(f"{len(repeats)} of {settings.repeats} repeats were measured before, the last one at {repeats[-1].began}")
     if len(repeats) >= settings.repeats:
         return repeats
     with _engine(settings) as spark:
-        return Run(settings, spark, repeats).to_the_end()
+        return Run(settings, spark, repeats, under).to_the_end()
 
 
 @contextmanager
@@ -72,7 +78,11 @@ def _engine(settings: Settings) -> Iterator[Any]:
 class Run:
     """Tables, views and contenders, until there are as many repeats as were asked for."""
 
-    def __init__(self, settings: Settings, spark: Any, repeats: Sequence[Repeat]) -> None:
+    def __init__(
+        self, settings: Settings, spark: Any, repeats: Sequence[Repeat], under: Mapping[str, Any] | None = None
+    ) -> None:
+        """*repeats* are there already; others are measured *under* this code and these settings."""
+        self._under = dict(under or {})
         self._began = time.monotonic()
         self._settings = settings
         self._spark = spark
@@ -104,7 +114,7 @@ class Run:
         return self._repeats
 
     def _repeat(self, turn: int) -> Repeat:
-        load = os.getloadavg()[0]
+        noted = {"load": os.getloadavg()[0], "began": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "under": self._under}
         before = self._lake.versions()
         changed = self._lake.change(self._settings)
         after = self._lake.versions()
@@ -118,20 +128,21 @@ class Run:
         wrong = self._wrong(found) if turn >= 0 else {}
         read = floors.reading(self._lake, before, after)
         self._lake.tidy()
-        return _repeat(changed, found, floors={**self._fixed, **read}, wrong=wrong, load=load)
+        return _repeat(changed, found, floors={**self._fixed, **read}, wrong=wrong, **noted)
 
     def _wrong(self, found: Mapping[str, Any]) -> dict[str, str]:
         """Views and pipelines that do not hold what recomputing gives."""
         path = self._recomputes.path if "recompute" in found else None
-        wrong = correct.wrong(self._warehouse, [view.name for view in self._views], path)
+        wrong = correct.wrong(self._warehouse, self._lake, self._views, path)
         self._say(f"  compared: {len(self._views) - len(wrong)} of {len(self._views)} correct")
         return wrong | (self._wrong_pipelines() if "merge" in found else {})
 
     def _wrong_pipelines(self) -> dict[str, str]:
         assert self._pipelines is not None
         rows = {name: self._pipelines.rows(name) for name in self._pipelines.names}
-        compared = {name: correct.compared(self._warehouse, name, rows[name]) for name in rows}
-        return {f"MERGE of {name}": str(found.to_dict()) for name, found in compared.items() if not found.ok}
+        views = {view.name: view for view in self._views}
+        told = {name: correct.problem(self._warehouse, self._lake, views[name], rows[name]) for name in rows}
+        return {f"MERGE of {name}": problem for name, problem in told.items() if problem is not None}
 
     def _contenders(self, before: Versions, after: Versions, turn: int) -> dict[str, Callable[[], Any]]:
         """What runs in this repeat. A warm-up, with turn -1, recomputes too, unless that is to be done seldom."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,17 @@ class Repeat:
     wrong: dict[str, str] = field(default_factory=dict)
     load: float = 0.0
     """Of the machine, when the repeat began."""
+    under: dict[str, Any] = field(default_factory=dict)
+    """The code, and the settings, with which it was measured."""
+    began: str = ""
 
 
-def read(file: Path) -> list[Repeat]:
-    """The repeats that *file* holds; none if it is not there."""
+def read(file: Path, under: Mapping[str, Any]) -> list[Repeat]:
+    """The repeats that *file* holds and were measured *under* the same code and settings; none if it is not there."""
     if not file.exists():
         return []
-    return [Repeat(**each) for each in json.loads(file.read_text(encoding="utf-8"))["repeats"]]
+    found = [Repeat(**each) for each in json.loads(file.read_text(encoding="utf-8"))["repeats"]]
+    return [repeat for repeat in found if repeat.under == under]
 
 
 def to_dict(repeat: Repeat) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The eight tables as Delta tables with a change feed, and changes of a given part of them.
 
 A change is TPC-H's pair of refresh functions, orders with their line items in (RF1) and out (RF2), and updates of as
-large a part of the orders and their lines, of customers, parts, their suppliers' offers, and suppliers. Keys are one
+large a part of the orders and their lines, of customers, parts, their suppliers' offers, and suppliers. What comes in
+is like other orders than those that go out. Updates change what queries select, group and join by, too. Keys are one
 stretch each, or lie everywhere. Foreign keys hold before and after.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,13 +37,34 @@ FOREIGN_KEYS: dict[str, dict[tuple[str, ...], str]] = {
 """Of each table: the table that columns refer to."""
 
 UPDATES = {
-    "orders": {"o_orderstatus": "'F'", "o_totalprice": "o_totalprice + 100", "o_orderpriority": "'1-URGENT'"},
-    "lineitem": {"l_quantity": "l_quantity + 1", "l_discount": "0.06", "l_returnflag": "'R'"},
-    "customer": {"c_acctbal": "c_acctbal + 1000", "c_mktsegment": "'BUILDING'"},
-    "part": {"p_retailprice": "p_retailprice + 1", "p_container": "'MED BOX'"},
+    "orders": {
+        "o_orderstatus": "'F'",
+        "o_totalprice": "o_totalprice + 100",
+        "o_orderpriority": "'1-URGENT'",
+        "o_orderdate": "CAST(o_orderdate - INTERVAL '30 days' AS DATE)",
+        "o_custkey": "o_custkey % {customers} + 1",
+    },
+    "lineitem": {
+        "l_quantity": "l_quantity + 1",
+        "l_discount": "0.06",
+        "l_returnflag": "'R'",
+        "l_shipdate": "CAST(l_shipdate + INTERVAL '30 days' AS DATE)",
+        "l_suppkey": "CASE WHEN l_suppkey = (l_partkey + 3 * {apart}) % {suppliers} + 1 "
+        "THEN l_partkey % {suppliers} + 1 ELSE (l_suppkey - 1 + {apart}) % {suppliers} + 1 END",
+    },
+    "customer": {
+        "c_acctbal": "c_acctbal + 1000",
+        "c_mktsegment": "'BUILDING'",
+        "c_nationkey": "(c_nationkey + 1) % 25",
+    },
+    "part": {"p_retailprice": "p_retailprice + 1", "p_container": "'MED BOX'", "p_size": "p_size % 50 + 1"},
     "partsupp": {"ps_availqty": "ps_availqty + 7", "ps_supplycost": "ps_supplycost + 1"},
     "supplier": {"s_acctbal": "s_acctbal - 5"},
 }
+"""What updates set. A line goes to the next supplier of its part."""
+
+_APART = "({suppliers} / 4 + (l_partkey - 1) / {suppliers})"
+"""How far apart the keys of the four suppliers of a part lie (TPC-H, 4.2.3)."""
 
 _BLOCK = 32
 """TPC-H uses the first 8 of each 32 keys of orders; the others are for new ones."""
@@ -123,12 +146,13 @@ class Lake:
         random = Random(before["orders"])
         first, last = self._bounds("orders", "o_orderkey")
         old, updated = self._two_parts(settings, random, first, last, least=_BLOCK)
+        _, like = self._two_parts(settings, random, first, last, least=_BLOCK)
         rows: Rows = {"orders": {}, "lineitem": {}}
         for table, key in (("lineitem", "l_orderkey"), ("orders", "o_orderkey")):
             rows[table]["deleted"] = self._table(table).delete(old.condition(key))["num_deleted_rows"]
             if settings.updates:
                 rows[table]["updated"] = self._updated(table, updated.condition(key))
-        for table, count in self._inserted(old, before, last, settings.scattered).items():
+        for table, count in self._inserted(like, before, last, settings.scattered).items():
             rows[table]["inserted"] = count
         others = ("customer", "part", "partsupp", "supplier") if settings.updates else ()
         for table in others:
@@ -170,7 +194,14 @@ class Lake:
         return count
 
     def _updated(self, table: str, condition: str) -> int:
-        return int(self._table(table).update(predicate=condition, updates=UPDATES[table])["num_updated_rows"])
+        updates = {column: value.format(**self._numbers) for column, value in UPDATES[table].items()}
+        return int(self._table(table).update(predicate=condition, updates=updates)["num_updated_rows"])
+
+    @cached_property
+    def _numbers(self) -> dict[str, str]:
+        """What the texts of updates leave open; customers and suppliers neither come nor go."""
+        customers, suppliers = (self._bounds(table, KEYS[table][0])[1] for table in ("customer", "supplier"))
+        return {"customers": str(customers), "suppliers": str(suppliers), "apart": _APART.format(suppliers=suppliers)}
 
     def _rows(self, table: str, versions: Versions, chosen: Any) -> pa.Table:
         found = DeltaTable(self.path(table), version=versions[table])

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from bench.processors import Stopwatch
@@ -30,13 +31,23 @@ Found = dict[str, Any]
 def open_warehouse(settings: Settings, lake: Lake, views: Sequence[Definition], spark: Any) -> Warehouse:
     """The warehouse with its views declared; they are filled by the first refresh."""
     settings.folder.mkdir(parents=True, exist_ok=True)
-    warehouse = Warehouse.open(settings.folder / "project", spark=spark)
+    project = settings.folder / "project"
+    Warehouse.open(project, spark=spark).close()
+    _let_run(project / "strandline.yml", settings.parallel)
+    warehouse = Warehouse.open(project, spark=spark)
     constraints = {"constraints": _constraints()} if settings.foreign_keys else {}
     warehouse.add_source("tpch", kind="delta", path=str(lake.folder), keys=KEYS, **constraints)
     for view in views:
         policy = f"REFRESH POLICY {settings.policy}"
         warehouse.sql(f"CREATE MATERIALIZED VIEW {view.name} {policy} WITH NO DATA AS {view.query}")
     return warehouse
+
+
+def _let_run(config: Path, parallel: int | None) -> None:
+    """Let so many steps of a refresh run at a time, or as many as the product takes."""
+    lines = [line for line in config.read_text(encoding="utf-8").splitlines() if not line.startswith("parallel:")]
+    lines += [] if parallel is None else [f"parallel: {parallel}"]
+    config.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def _constraints() -> dict[str, Any]:

@@ -52,7 +52,10 @@ def _counted(repeat: Repeat) -> str:
 
 
 def read_of_tables(repeat: Repeat) -> str:
-    """How much of their files, beside those that hold touched keys, where these are known."""
+    """How much of their files, beside those that may hold touched keys by their ranges, where these are known.
+
+    Of rows that were sought the bytes are those of the rows that were found, else those of whole files.
+    """
     read = [
         table for step in repeat.refresh["steps"] for table in step.get("read", ()) if table.get("of_files") is not None
     ]
@@ -63,10 +66,9 @@ def read_of_tables(repeat: Repeat) -> str:
         return told
     size, least = _sum(known, "bytes"), _sum(known, "holding_bytes")
     times = f"{files / holding:.1f}x and {size / least:.1f}x"
-    those = (
-        f"{files:,} files, {size / 1e6:,.1f} MB; {holding:,} files, {least / 1e6:,.1f} MB hold touched keys: {times}"
-    )
-    return f"{told}; where it is known which hold touched keys {those}"
+    holders = f"{holding:,} files, {least / 1e6:,.1f} MB may hold touched keys"
+    those = f"{files:,} files, {size / 1e6:,.1f} MB; {holders}: {times}"
+    return f"{told}; where ranges tell which may hold touched keys {those}"
 
 
 def _sum(tables: Sequence[Mapping[str, Any]], what: str) -> int:

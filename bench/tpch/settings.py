@@ -33,6 +33,10 @@ class Settings:
     queries: tuple[str, ...] = ()
     """Those that are views; none is all 22."""
     memory: str = "4g"
+    parallel: int | None = None
+    """So many steps of a refresh run at a time; None is as many as the product takes."""
+    label: str = ""
+    """Of runs that are not repeats of others, though all else is the same."""
     work: Path = results.FOLDER / "work"
 
     @property
@@ -41,6 +45,8 @@ class Settings:
         parts = [f"tpch-sf{self.scale:g}-delta{self.delta:g}"]
         parts += ["scattered"] if self.scattered else []
         parts += [] if self.updates else ["no-updates"]
+        parts += [] if self.parallel is None else [f"parallel{self.parallel}"]
+        parts += [self.label] if self.label else []
         return "-".join([*parts, *self._warehouse])
 
     @property
@@ -59,6 +65,11 @@ class Settings:
         parts += self.queries
         parts += [] if self.policy == "AUTO" else [self.policy.lower().replace(" ", "-")]
         return parts + ([] if self.foreign_keys else ["no-foreign-keys"])
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What repeats of one run have in common, beside the machine and its name."""
+        return {"memory": self.memory, "contenders": list(self.contenders), "recomputes": self.recomputes}
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "work": str(self.work)}
@@ -92,5 +103,6 @@ def from_environment(given: Mapping[str, str] = os.environ) -> Settings:
         contenders=contenders,
         queries=tuple(name for name in given.get("QUERIES", "").split(",") if name),
         memory=given.get("MEMORY", default.memory),
+        parallel=int(given["PARALLEL"]) if "PARALLEL" in given else None,
         work=Path(given["WORK"]) if "WORK" in given else default.work,
     )
