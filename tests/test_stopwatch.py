@@ -49,8 +49,10 @@ def test_the_same_work_again_is_one_span(clock: list[float]) -> None:
 
 def test_a_stopwatch_that_starts_again_forgets(clock: list[float]) -> None:
     watch = Stopwatch("step")
+    watch.beside([Span("step", "log", 0, 1)])
+    assert watch.others() == [[Span("step", "log", 0, 1)]]
     watch.restart()
-    assert (watch.began, watch.spans()) == (2, [Span("step", "own", 2, 3)])
+    assert (watch.began, watch.spans(), watch.others()) == (2, [Span("step", "own", 2, 3)], [])
 
 
 def test_one_that_runs_is_used_by_all_in_its_thread_and_by_no_other() -> None:

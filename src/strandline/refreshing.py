@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 from strandline.catalog import Catalog, Lease
 from strandline.cost.calibration import SETTING, Prices, prices
@@ -39,7 +40,7 @@ from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.vdag import Vdag
 from strandline.sql.names import choices
 from strandline.sql.statements import CreateView
-from strandline.stopwatch import running
+from strandline.stopwatch import now, running
 from strandline.store import layout
 from strandline.store.node import Node, node_of
 from strandline.store.portable import check_same_engine
@@ -293,12 +294,15 @@ class Refreshing:
         return replace(done, resumed=resumed.id if resumed else None)
 
     def _run(self, plan: RefreshPlan, lease: Lease, watcher: Watcher) -> RefreshReport:
-        self.note_processes()
-        options = self._engine.storage_options
-        layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id, options)
-        steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
-        self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease)
-        return execute(self.context(), plan, lease, watcher)
+        with running("planning") as stopwatch:
+            self.note_processes()
+            options = self._engine.storage_options
+            layout.note_user(self._project.warehouse_root, self._catalog.warehouse_id, options)
+            steps = [(step.id, step.kind, step.subject or None) for step in plan.steps]
+            # Its seconds are counted since it was called: what was looked at and taken in for the plan is a part of it.
+            ago = timedelta(seconds=now() - stopwatch.began)
+            self._catalog.refreshes.begin(plan.id, plan.to_dict(), steps, lease, ago)
+            return execute(self.context(), plan, lease, watcher)
 
     def _refuse_stale(self, plan: RefreshPlan) -> None:
         newest = self._catalog.states.newest()

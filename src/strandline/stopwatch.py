@@ -1,13 +1,13 @@
 """Where the seconds of a thread go: each is counted once, for the innermost work that is under way.
 
-A stopwatch belongs to the thread that runs it. Whoever does something that takes time says so with :func:`spending`;
-where no stopwatch runs, that does nothing.
+A stopwatch belongs to the thread that runs it, and knows what threads that worked for it did. Whoever does something
+that takes time says so with :func:`spending`; where no stopwatch runs, that does nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple
@@ -49,11 +49,12 @@ class Span(NamedTuple):
 
 
 class Stopwatch:
-    """The spans of a thread, one after another and without gaps."""
+    """The spans of a thread, one after another and without gaps, and those of threads that worked for it meanwhile."""
 
     def __init__(self, phase: str) -> None:
         self.began = self._since = now()
         self._spans: list[Span] = []
+        self._others: list[Sequence[Span]] = []
         self._under_way: list[tuple[str, str]] = [(phase, "own")]
 
     def spans(self) -> list[Span]:
@@ -61,10 +62,19 @@ class Stopwatch:
         self._close(now())
         return list(self._spans)
 
+    def beside(self, spans: Sequence[Span]) -> None:
+        """What another thread did for this one; that thread says so itself, once it is done."""
+        self._others.append(spans)
+
+    def others(self) -> list[Sequence[Span]]:
+        """What other threads did up to now."""
+        return list(self._others)
+
     def restart(self) -> None:
         """Forget what there was up to now."""
         self._close(now())
         self._spans.clear()
+        self._others.clear()
         self.began = self._since
 
     def begin(self, phase: str | None, work: Work) -> None:

@@ -218,3 +218,15 @@ def test_recent_refreshes_and_a_views_history_come_newest_first(
         ("r3/1", "r3", "abandoned"),
         ("r2/1", "r2", "abandoned"),
     ]
+
+
+def test_what_was_done_before_it_was_written_down_began_then(catalog: Catalog, lease: Lease, clock: SetClock) -> None:
+    steps = [("r1/1", "ingest", "shop.orders"), ("r1/2", "ingest", "shop.lines")]
+    begun = catalog.refreshes.begin("r1", PLAN, steps, lease, timedelta(seconds=8))
+    assert begun.started_at == START - timedelta(seconds=8)
+    clock.move(1)
+    catalog.refreshes.step_started("r1/1", lease, timedelta(seconds=4))
+    assert step(catalog, "r1/1").started_at == START - timedelta(seconds=3)
+    clock.move(-10)
+    catalog.refreshes.step_started("r1/2", lease, timedelta(seconds=4))
+    assert step(catalog, "r1/2").started_at == begun.started_at, "no step begins before its refresh"

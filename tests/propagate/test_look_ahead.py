@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -15,12 +16,13 @@ from strandline import Warehouse
 from strandline.catalog import StepRecord
 from strandline.engine.session import Engine
 from strandline.ingest.leaf import ingest
-from strandline.propagate import look_ahead, planner
+from strandline.propagate import look_ahead, planner, recorder, step_maker
 from strandline.propagate import steps as carrying_out
 from strandline.propagate.look_ahead import Taken
 from strandline.propagate.plan import RefreshPlan, Step
 from strandline.propagate.progress import Event
 from strandline.propagate.report import RefreshReport
+from strandline.stopwatch import now, spending
 from strandline.store.deltas import Delta
 from tests.warehouse.shop import Shop, assert_verified, followed, made_shop
 
@@ -116,6 +118,84 @@ def test_what_was_taken_in_is_part_of_history_and_profile(warehouse: Warehouse, 
     assert warehouse.profile(report.refresh_id[:8]).to_dict()
     assert warehouse.refresh().ok
     assert_verified(warehouse)
+
+
+def test_taking_in_ahead_is_profiled_as_what_it_is(
+    warehouse: Warehouse, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_maker, "SMALL_BYTES", 0)
+    shop.place_orders(2)
+    shop.move()
+    planned: list[float] = []
+    plan_made = planner.Planner.plan
+
+    def plan(self: planner.Planner, *arguments: Any) -> RefreshPlan:
+        planned.append(now())
+        return plan_made(self, *arguments)
+
+    monkeypatch.setattr(planner.Planner, "plan", plan)
+    called = now()
+    report = warehouse.refresh()
+    assert report.ok, report.to_dict()
+    profile, steps = warehouse.profile(report.refresh_id), recorded(warehouse, report)
+    ahead = {step.subject: step for step in profile.steps if step.kind == "ingest"}
+    assert set(ahead) == set(steps) == {"shop.orders", "shop.customers", "lake.lines"}
+    assert {step.kind for step in profile.steps[: len(ahead)]} == {"ingest"}, "they come first"
+    for name, step in ahead.items():
+        assert step.start is not None and step.start + step.elapsed < planned[-1] - called, "it ended before planning"
+        assert sum(step.seconds.values()) == pytest.approx(step.elapsed, abs=0.3)
+        assert step.seconds["metrics"] > 0 and step.seconds.keys() & {"files", "driver", "jobs", "spark"}
+        assert step.read is not None and {table.table for table in step.read} <= {name}
+        assert step.wrote == () and step.waited_for_steps == 0 and step.recording < step.elapsed + 5
+        started = steps[name].started_at
+        assert started is not None
+        assert (started - profile.started_at).total_seconds() == pytest.approx(step.start, abs=0.5)
+    assert ahead["lake.lines"].files is not None and ahead["lake.lines"].measured["files_read"] > 0
+    later = [step for step in profile.steps if step.kind != "ingest" and step.start is not None]
+    assert min(step.start for step in later if step.start is not None) > planned[-1] - called
+    assert sum(profile.parts.values()) == pytest.approx(profile.seconds, abs=0.02)
+    assert sum(profile.planning.values()) == pytest.approx(profile.parts["planning"], abs=0.1)
+    assert "waiting" not in profile.planning
+    spent = max(step.start + step.elapsed for step in ahead.values() if step.start is not None)
+    spent -= min(step.start for step in ahead.values() if step.start is not None)
+    before = min(step.start for step in later if step.start is not None)
+    assert profile.parts["planning"] < before - spent + 0.1, "planning is what is left of what came before"
+
+
+def test_what_fails_ahead_has_its_seconds_too(
+    warehouse: Warehouse, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.place_orders_only(2)
+
+    def slow(*_: Any) -> Delta:
+        with spending("seeking"):
+            sleep(0.3)
+        raise OSError("no room for the delta")
+
+    monkeypatch.setattr(look_ahead, "ingest", slow)
+    report = warehouse.refresh()
+    assert report.ok
+    profile = warehouse.profile(report.refresh_id)
+    assert profile.parts["seeking"] >= 0.3
+    assert sum(profile.parts.values()) == pytest.approx(profile.seconds, abs=0.02)
+    (again,) = [step for step in profile.steps if step.kind == "ingest"]
+    assert again.start is not None and again.start > 0.3
+
+
+def test_what_was_read_is_left_open_where_it_cannot_be_told(
+    warehouse: Warehouse, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_maker, "SMALL_BYTES", 0)
+    shop.place_orders(2)
+
+    def untold(*_: Any) -> Any:
+        raise OSError("the log is away")
+
+    monkeypatch.setattr(recorder.Recorder, "_files_of", untold)
+    report = warehouse.refresh()
+    assert report.ok
+    steps = warehouse.profile(report.refresh_id).to_dict()["steps"]
+    assert [step["read"] for step in steps if step["subject"] == "lake.lines"] == [None]
 
 
 def test_views_that_have_seen_other_positions_take_in_each_their_own(warehouse: Warehouse, shop: Shop) -> None:
@@ -322,5 +402,9 @@ def test_a_refresh_that_stops_after_looking_ahead_is_taken_up_with_what_was_take
             patched.setattr(module, "ingest", broken("shop.orders"))
         report = warehouse.refresh()
     assert report.ok and report.resumed is not None
+    profile = warehouse.profile(report.resumed)
+    assert sum(profile.parts.values()) == pytest.approx(profile.seconds, abs=0.02)
+    assert [step.start for step in profile.steps if step.kind == "ingest"] == [None] * 2, "it began before"
+    assert all(step.seconds and step.read is not None for step in profile.steps if step.kind == "ingest")
     assert_verified(warehouse)
     assert left_over(warehouse) == []

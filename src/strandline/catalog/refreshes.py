@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, defer
@@ -27,6 +27,9 @@ from strandline.catalog.records import (
 from strandline.catalog.versions import insert_version
 from strandline.errors import CatalogError
 
+NOW = timedelta()
+"""No time ago."""
+
 
 class Refreshes:
     """Refreshes by id; at most one is running."""
@@ -35,13 +38,15 @@ class Refreshes:
         self._database = database
         self._clock = clock
 
-    def begin(self, id: str, plan: Json, steps: Sequence[tuple[str, str, str | None]], lease: Lease) -> RefreshRecord:
-        """Start a refresh with all its steps, each ``(id, kind, view)``, pending."""
+    def begin(
+        self, id: str, plan: Json, steps: Sequence[tuple[str, str, str | None]], lease: Lease, ago: timedelta = NOW
+    ) -> RefreshRecord:
+        """Start a refresh with all its steps, each ``(id, kind, view)``, pending; it was called for some time *ago*."""
         with self._database.writing() as session:
             require_held(session, lease)
             _refuse_second(session, id)
             _refuse_known_steps(session, [step for step, _, _ in steps])
-            row = RefreshRow(id=id, plan=plan, status="running", started_at=self._clock(), owner=lease.owner)
+            row = RefreshRow(id=id, plan=plan, status="running", started_at=self._clock() - ago, owner=lease.owner)
             session.add(row)
             session.flush()
             session.add_all(
@@ -105,12 +110,15 @@ class Refreshes:
             )
             return tuple((result, seconds) for result, seconds in rows)
 
-    def step_started(self, step_id: str, lease: Lease) -> None:
-        """A step begins, or is done over after a crash."""
+    def step_started(self, step_id: str, lease: Lease, ago: timedelta = NOW) -> None:
+        """A step begins, or is done over after a crash; one that was carried out already began some time *ago*.
+
+        No step begins before its refresh, whoever set the clock meanwhile.
+        """
         with self._database.writing() as session:
             require_held(session, lease)
             step, refresh = _open_step(session, step_id)
-            step.status, step.started_at = "running", self._clock()
+            step.status, step.started_at = "running", max(self._clock() - ago, refresh.started_at)
             step.finished_at = step.seconds = step.error = None
             refresh.owner = lease.owner
 

@@ -97,12 +97,12 @@ def _print_jobs(found: Profile) -> None:
 
 
 def _print_read(found: Profile) -> None:
-    """Of which tables most was read: files of how many, in all scans, and how many of these hold touched keys."""
-    read = [(step, table) for step in found.steps for table in step.read if table.of_files is not None]
+    """Of which tables most was read: files of how many, in all scans, and what of these holds touched keys."""
+    read = [(step, table) for step in found.steps for table in step.read or () if table.of_files is not None]
     most = sorted(read, key=lambda pair: -pair[1].bytes)[:MOST_READ]
     if most:
         typer.echo("\nMost was read of these tables:\n")
-        columns = ("table", "by", "scans#", "files#", "of#", "touched#", "read#", "rows#")
+        columns = ("table", "by", "scans#", "files#", "of#", "touched#", "read#", "needed#", "rows#")
         print_table(columns, [_read_row(step, table) for step, table in most])
 
 
@@ -115,6 +115,7 @@ def _read_row(step: StepProfile, table: TableRead) -> tuple[object, ...]:
         table.of_files,
         table.holding,
         size(table.bytes),
+        None if table.holding_bytes is None else size(table.holding_bytes),
         table.rows,
     )
 

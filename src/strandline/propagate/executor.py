@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from queue import Queue
 from threading import Event as Flag
 from threading import Thread
@@ -30,14 +31,14 @@ from strandline.propagate.report import RefreshReport, ViewReport
 from strandline.propagate.schedule import prerequisites
 from strandline.propagate.steps import Steps
 from strandline.propagate.storage_faults import told_of
-from strandline.stopwatch import Stopwatch, running, spending
+from strandline.stopwatch import Stopwatch, now, running, spending
 from strandline.store import layout
 
 
 def execute(context: Context, plan: RefreshPlan, lease: Lease, watcher: Watcher = nobody) -> RefreshReport:
     """Carry out *plan*, which the catalog already knows, from wherever it stands."""
     with running("steps") as stopwatch, spending("own", "steps"):
-        return _Run(context, plan, lease, watcher, Recorder(context, plan, stopwatch)).run()
+        return _Run(context, plan, lease, watcher, Recorder(context, stopwatch, plan.nodes, plan.shared)).run()
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,8 @@ class _Run:
         while waiting:
             ready = [step for step in waiting if waits_for[step.id] <= self._ended]
             for step in ready:
-                self._recorder.note("ready", step)
+                if step.taken is None:
+                    self._recorder.note("ready", step)
                 if len(self._threads) < most or self._unable(step) is not None or step.kind == "publish":
                     waiting.remove(step)
                     self._begin(step, resumed=step.id in resumed)
@@ -164,6 +166,9 @@ class _Run:
             self._tell("skipped", step, detail="" if told else cause)
             return
         self._tell("started", step)
+        if step.taken is not None:
+            self._done_before(step, step.taken)
+            return
         self._recorder.note("began", step)
         if step.kind == "publish":
             began = time.monotonic()
@@ -174,21 +179,20 @@ class _Run:
             self._tell("done", step, time.monotonic() - began)
             return
         self._context.catalog.refreshes.step_started(step.id, self._lease)
-        if step.taken is not None:
-            self._done_before(step, step.taken)
-            return
         thread = Thread(target=self._carry_out, args=(step, resumed), name=f"strandline-{step.id}", daemon=True)
         self._threads[step.id] = thread
         thread.start()
 
     def _done_before(self, step: Step, taken: Any) -> None:
-        """Write down how a step ended that was carried out before the plan was made."""
+        """Write down how a step ended that was carried out before the plan was made, and when it began."""
+        ago = timedelta(seconds=max(0.0, now() - taken["moments"]["began"]))
+        self._context.catalog.refreshes.step_started(step.id, self._lease, ago)
+        self._recorder.note_taken_in(step, taken["moments"])
         try:
             self._work.follow(step)
         except Exception as error:
             self._failing(step, error, taken["seconds"])
             return
-        self._recorder.note("ended", step)
         self._record(step, dict(taken), taken["seconds"], None)
 
     def _end(self, outcome: _Outcome) -> None:

@@ -8,7 +8,6 @@ the process ends, nothing has happened yet; files that are left over go at the e
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,9 @@ from strandline.propagate.context import Context
 from strandline.propagate.measured import measured
 from strandline.propagate.plan import Step, key_of
 from strandline.propagate.progress import Event, Watcher, nobody
+from strandline.propagate.recorder import Recorder
 from strandline.sources.protocol import Position
+from strandline.stopwatch import now, running, spending
 from strandline.store import layout
 from strandline.store.deltas import Delta
 
@@ -49,34 +50,49 @@ class Taken:
 def take_in(context: Context, steps: Sequence[tuple[Step, Schema]], watcher: Watcher = nobody) -> Taken:
     """Carry out ingest *steps*, each of some columns; one that fails is left to the plan.
 
-    The plan tells how they ended; *watcher* sees here that they are under way.
+    The plan tells how they ended; *watcher* sees here that they are under way. Their seconds are their own: the thread
+    that is to plan waits for them.
     """
     coming = tuple((step.kind, step.subject) for step, _ in steps)
     watcher(Event("planned", "", "", 0, len(steps), steps=coming))
     pool = ThreadPoolExecutor(context.parallel if context.engine.runs_beside else 1, "strandline-look")
     under_way: dict[tuple[str, str], Future[dict[str, Any]]] = {}
-    try:
-        for number, (step, columns) in enumerate(steps):
-            path = layout.ahead_path(context.root, context.catalog.warehouse_id, number + 1)
-            key = (step.subject, key_of(step.after))
-            watcher(Event("started", step.kind, step.subject, 0, len(steps)))
-            under_way[key] = pool.submit(_ingested, context, step, columns, path)
-        wait(under_way.values())
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        while not all(future.done() for future in under_way.values()):
-            context.engine.interrupt()
-            wait(under_way.values(), INTERRUPTED_EVERY)
-        raise
-    pool.shutdown()
+    with running("planning") as stopwatch:
+        recorder = Recorder(context, stopwatch)
+        try:
+            for number, (step, columns) in enumerate(steps):
+                path = layout.ahead_path(context.root, context.catalog.warehouse_id, number + 1)
+                key = (step.subject, key_of(step.after))
+                watcher(Event("started", step.kind, step.subject, 0, len(steps)))
+                under_way[key] = pool.submit(_ingested, context, step, columns, path, recorder, now())
+            with spending("waiting"):
+                wait(under_way.values())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in under_way.values()):
+                context.engine.interrupt()
+                wait(under_way.values(), INTERRUPTED_EVERY)
+            raise
+        pool.shutdown()
     return Taken({key: future.result() for key, future in under_way.items() if future.exception() is None})
 
 
-def _ingested(context: Context, step: Step, columns: Schema, path: str) -> dict[str, Any]:
-    began = time.monotonic()
-    source, table = step.subject.split(".", 1)
-    engine = context.engine
-    with engine.beside(), engine.step(step.subject, step.kind, **step.run_as) as metrics:
-        changes = context.sources[source].changes(table, step.after, step.upto, columns)
-        delta = ingest(engine, step.subject, changes, columns, path)
-    return {**delta.noted(), **measured(step, metrics, resumed=False), "seconds": time.monotonic() - began}
+def _ingested(
+    context: Context, step: Step, columns: Schema, path: str, recorder: Recorder, ready: float
+) -> dict[str, Any]:
+    """What came of a step that could begin when it was *ready*."""
+    with running("step") as stopwatch:
+        try:
+            source, table = step.subject.split(".", 1)
+            engine = context.engine
+            with engine.beside(), engine.step(step.subject, step.kind, **step.run_as) as metrics:
+                changes = context.sources[source].changes(table, step.after, step.upto, columns)
+                delta = ingest(engine, step.subject, changes, columns, path)
+        except BaseException:
+            recorder.ended(stopwatch.spans(), None)
+            raise
+        result = {**delta.noted(), **measured(step, metrics, resumed=False)}
+        with spending("metrics"):
+            profile = recorder.of_step(step, metrics, result, stopwatch)
+    moments = {"ready": ready, "began": stopwatch.began, "ended": now()}
+    return {**result, "profile": profile, "moments": moments, "seconds": moments["ended"] - moments["began"]}

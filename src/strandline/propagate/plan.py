@@ -62,7 +62,7 @@ class Step:
     compiled: bool = False
     """Whether Spark compiles its statements; one that is not small is always compiled."""
     taken: Json = None
-    """Of an ingest that was carried out before the plan was made: what came of it."""
+    """Of an ingest that was carried out before the plan was made: what came of it, and its moments since the epoch."""
 
     @property
     def mode(self) -> Mode:

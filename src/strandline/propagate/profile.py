@@ -35,8 +35,9 @@ class TableRead:
 class StepProfile:
     """Where the seconds of one step went; *seconds* are those of its own thread, by the kind of work.
 
-    *start* is counted from the beginning of the refresh. Before that the step waited for what it reads, and then for
-    its turn, as only so many run at a time.
+    *start* is counted from the beginning of the refresh. Before that the step waited for what it reads, once there was
+    a plan, and then for its turn, as only so many run at a time. What was taken in before there was a plan waited for
+    its turn alone.
     """
 
     id: str
@@ -52,14 +53,15 @@ class StepProfile:
     seconds: Mapping[str, float] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
     """What the engine counted."""
-    read: tuple[TableRead, ...] = ()
-    wrote: tuple[Mapping[str, Any], ...] = ()
+    read: tuple[TableRead, ...] | None = None
+    """None is not known, and so below."""
+    wrote: tuple[Mapping[str, Any], ...] | None = None
     """Its commits."""
 
     @property
     def files(self) -> tuple[int, int] | None:
         """How many files of tables were read, in all scans, and how many these would be without skipping."""
-        known = [table for table in self.read if table.of_files is not None]
+        known = [table for table in self.read or () if table.of_files is not None]
         return (sum(t.files for t in known), sum(t.of_files or 0 for t in known)) if known else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,8 +70,8 @@ class StepProfile:
             **self.__dict__,
             "seconds": dict(self.seconds),
             "measured": dict(self.measured),
-            "read": [table.__dict__ for table in self.read],
-            "wrote": [dict(commit) for commit in self.wrote],
+            "read": None if self.read is None else [table.__dict__ for table in self.read],
+            "wrote": None if self.wrote is None else [dict(commit) for commit in self.wrote],
         }
 
 
@@ -112,7 +114,8 @@ def profile_of(refresh: RefreshRecord, steps: Iterable[StepRecord]) -> Profile:
     """The profile of a refresh that has one, its steps in the order in which they began."""
     stored: Any = refresh.profile
     moments: Mapping[str, Mapping[str, float]] = stored["steps"]
-    first = min((found["ready"] for found in moments.values() if "ready" in found), default=0.0)
+    planned = [found for found in moments.values() if "taken up" not in found]
+    first = min((found["ready"] for found in planned if "ready" in found), default=0.0)
     profiles = [_step(record, moments.get(record.id, {}), first) for record in steps]
     return Profile(
         refresh.id,
@@ -143,11 +146,11 @@ def _step(record: StepRecord, moments: Mapping[str, float], first: float) -> Ste
         round(elapsed, 3),
         _between(first, ready),
         _between(ready, start),
-        _between(ended, moments.get("recorded")),
+        _between(moments.get("taken up", ended), moments.get("recorded")),
         profile.get("seconds", {}),
         result.get("measured") or {},
-        tuple(TableRead(**table) for table in profile.get("read", ())),
-        tuple(profile.get("wrote", ())),
+        tuple(TableRead(**table) for table in profile["read"]) if "read" in profile else None,
+        tuple(profile["wrote"]) if "wrote" in profile else None,
     )
 
 

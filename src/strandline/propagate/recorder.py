@@ -16,8 +16,8 @@ from strandline.engine.delta_log import DeltaLog
 from strandline.engine.metrics import Metrics, Scanned
 from strandline.engine.statistics import Files, TableSize
 from strandline.propagate.context import Context
-from strandline.propagate.plan import RefreshPlan, Step
-from strandline.propagate.timeline import divided, seconds, shared
+from strandline.propagate.plan import NodePlan, SharedDelta, Step
+from strandline.propagate.timeline import divided, part_of, seconds, shared
 from strandline.propagate.touched import Place, equal_columns, meeting
 from strandline.stopwatch import Span, Stopwatch, now
 
@@ -26,14 +26,23 @@ MOST_KEYS = 100_000
 
 
 class Recorder:
-    """The notes of one refresh; *stopwatch* is that of the thread which runs it."""
+    """The notes of one refresh; *stopwatch* is that of the thread which runs it.
 
-    def __init__(self, context: Context, plan: RefreshPlan, stopwatch: Stopwatch) -> None:
+    *nodes* and *shares* are those of its plan: before there is one, none.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        stopwatch: Stopwatch,
+        nodes: Iterable[NodePlan] = (),
+        shares: Iterable[SharedDelta] = (),
+    ) -> None:
         self._context = context
-        self._plan = plan
         self._stopwatch = stopwatch
+        self._changed = {node.name: node.changed for node in nodes}
+        self._shares = {shared.name: shared for shared in shares}
         self._moments: dict[str, dict[str, float]] = {}
-        self._threads: list[list[Span]] = []
         self._deltas: dict[str, list[str]] = {}
         self._names: dict[str, str] | None = None
         self._files: dict[tuple[str, int], Files] = {}
@@ -43,26 +52,36 @@ class Recorder:
         """That a step is *ready*, as all it waits for has ended, that it *began*, *ended*, or was *recorded*."""
         self._moments.setdefault(step.id, {}).setdefault(what, now())
 
+    def note_taken_in(self, step: Step, moments: Mapping[str, float]) -> None:
+        """That a step which was carried out before the plan was made is *taken up* now, and the *moments* of that.
+
+        Where a refresh is resumed they lie before all that its stopwatch has seen, as those of steps that were done.
+        """
+        if min(moments.values()) >= self._stopwatch.began:
+            self._moments[step.id] = dict(moments)
+        self.note("taken up", step)
+
     def made(self, step: Step, result: Mapping[str, Any]) -> None:
-        """What a step stored for those after it."""
-        if result.get("path"):
-            self._deltas.setdefault(step.subject, []).append(result["path"])
+        """What a step stored for those after it; a delta without rows has no keys, and may have no files."""
+        if "path" in result:
+            stored = self._deltas.setdefault(step.subject, [])
+            stored += [result["path"]] if result["inserted"] + result["deleted"] else []
 
     def ended(self, spans: Iterable[Span], metrics: Metrics | None) -> list[Span]:
         """What the thread of a step did; without *metrics* it is not known what Spark did."""
         found = divided(spans, metrics.ran if metrics is not None else None)
-        self._threads.append(found)
+        self._stopwatch.beside(found)
         return found
 
     def of_step(self, step: Step, metrics: Metrics, result: Mapping[str, Any], stopwatch: Stopwatch) -> dict[str, Any]:
-        """The profile of a step that is done, as it is stored with its result."""
-        read, wrote = list[dict[str, Any]](), list[dict[str, Any]]()
+        """The profile of a step that is done, as it is stored with its result; what is not known is left out."""
+        told: dict[str, Any] = {}
         with contextlib.suppress(Exception):
-            read = self._read(step, metrics)
+            told["read"] = self._read(step, metrics)
         with contextlib.suppress(Exception):
-            wrote = self._wrote(step, result)
+            told["wrote"] = self._wrote(step, result)
         spent = seconds(self.ended(stopwatch.spans(), metrics))
-        return {"seconds": _rounded(spent), "read": read, "wrote": wrote}
+        return {"seconds": _rounded(spent)} | {what: found for what, found in told.items() if found is not None}
 
     def of_refresh(self) -> dict[str, Any]:
         """The profile of the refresh but for its steps, as it is stored with it; what comes after it is not counted."""
@@ -70,12 +89,13 @@ class Recorder:
         ended = own[-1].end
         planning: dict[str, float] = {}
         for span in own:
-            if span.phase == "planning":
+            if part_of(span) == "planning":
                 planning[span.work] = planning.get(span.work, 0.0) + span.end - span.start
+        parts = shared([own, *self._stopwatch.others()], began, ended)
         self._stopwatch.restart()
         return {
             "seconds": round(ended - began, 3),
-            "parts": _rounded(shared([own, *self._threads], began, ended)),
+            "parts": _rounded(parts),
             "planning": _rounded(planning),
             "steps": {
                 step: {what: round(moment - began, 3) for what, moment in moments.items()}
@@ -85,8 +105,10 @@ class Recorder:
 
     # What was read
 
-    def _read(self, step: Step, metrics: Metrics) -> list[dict[str, Any]]:
-        """Of each table, how much of its files was read, and how many hold touched keys."""
+    def _read(self, step: Step, metrics: Metrics) -> list[dict[str, Any]] | None:
+        """Of each table, how much of its files was read, and how many hold touched keys; None if no scan is known."""
+        if metrics.files_read is None and not metrics.scans:
+            return None
         versions: dict[str, list[Files]] = {}
         for path, version in metrics.tables:
             versions.setdefault(path, []).append(self._files_of(path, version))
@@ -121,11 +143,16 @@ class Recorder:
         return found
 
     def _holding(self, step: Step, name: str, there: Files) -> TableSize | None:
-        """The files of a table that hold keys which changes touch; None if that cannot be told."""
+        """The files of a table that hold keys which changes touch; None if that cannot be told.
+
+        Of changes that no step stored, keys are not known.
+        """
         pairs = list(self._meeting(step, name))
         held: set[int] = set()
         for column, (changed_table, changed_column) in pairs:
-            for path in self._deltas.get(changed_table, ()):
+            if changed_table not in self._deltas:
+                return None
+            for path in self._deltas[changed_table]:
                 keys = self._values(path, changed_column)
                 places = None if keys is None else there.holding(column, keys)
                 if places is None:
@@ -137,11 +164,11 @@ class Recorder:
         """By which columns rows of *table* meet changed rows in a step, each with the column of these."""
         node = self._context.vdag.nodes.get(step.subject)
         if step.kind == "compute" and node is not None and node.block is not None:
-            yield from meeting(equal_columns(node.block.body), table, self._plan.node(node.name).changed)
+            yield from meeting(equal_columns(node.block.body), table, self._changed[node.name])
         elif step.kind == "install" and node is not None and table == node.name and node.key:
             yield node.key[0], (node.name, node.key[0])
         elif step.kind == "share":
-            shared = next(each for each in self._plan.shared if each.name == step.subject)
+            shared = self._shares[step.subject]
             yield from meeting(equal_columns(shared.join.plan), table, shared.changed)
 
     def _values(self, path: str, column: str) -> Sequence[Any] | None:
@@ -164,13 +191,15 @@ class Recorder:
 
     # What was written
 
-    def _wrote(self, step: Step, result: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The commits of a step, with the times that the writer counted."""
+    def _wrote(self, step: Step, result: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+        """The commits of a step, with the times that the writer counted; None if the log has them no longer."""
         version, node = result.get("version"), self._context.vdag.nodes.get(step.subject)
         if version is None or node is None or result.get("install") == "none":
             return []
         log = DeltaLog(node.path, self._context.engine.storage_options)
-        commits = log.commits(max(version - 2, -1), version) or ()
+        commits = log.commits(max(version - 2, -1), version)
+        if commits is None:
+            return None
         return [
             {
                 "version": commit.version,
