@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from unittest import mock
 
 from bench import capture, choice, copy, differential, freshness, grow, integrate, noop, refresh, tpch, vdag, whips
 
@@ -34,11 +35,13 @@ ALSO_CALLED = {
 
 
 def run(name: str) -> None:
-    """Run one benchmark; what the environment says goes before what its name means."""
+    """Run one benchmark; what the environment says goes before what its name means.
+
+    The environment is put back, so that the next one does not go by it.
+    """
     name, settings = ALSO_CALLED.get(name, (name, {}))
-    for variable, value in settings.items():
-        os.environ.setdefault(variable, value)
-    BENCHMARKS[name]()
+    with mock.patch.dict(os.environ, {**settings, **os.environ}):
+        BENCHMARKS[name]()
 
 
 if __name__ == "__main__":

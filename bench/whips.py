@@ -4,7 +4,7 @@ Every time is that of steps of a real refresh, or of one install, of tables trea
 interpreted because it is small. Beside each number stands what the thesis found on a row store of 1999.
 
 Sizes come from the environment: ROWS (line items, default 600,000), RATES (percent, default 1,5,10), COPIES (default
-1,3), PARTS (duplicates, deletions, aggregates, updates; default all).
+1,3), PARTS (duplicates, deletions, aggregates, updates; default all). What is written is named for its parts.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ def run() -> None:
         "aggregates": lambda folder: _aggregates(folder, rows, rates),
         "updates": lambda folder: _updates(folder, rows, rates),
     }
-    wanted = os.environ.get("PARTS", ",".join(parts)).split(",")
+    wanted = [name for name in os.environ.get("PARTS", "").split(",") if name] or list(parts)
     found: dict[str, Any] = {"rows": rows}
     with _large():
         for name in wanted:
             with tempfile.TemporaryDirectory(prefix="strandline-bench-") as folder:
                 found[name] = parts[name](Path(folder))
             _show(name, found[name])
-    print(f"written to {results.write('whips', found)}")
+    name = "whips" if wanted == list(parts) else "-".join(["whips", *wanted])
+    print(f"written to {results.write(name, found)}")
 
 
 FINDINGS = {
