@@ -4,6 +4,10 @@ A bank is written to at a steady rate by one writer, and ``strandline watch`` ke
 process of its own. Which transfers a state shows, the view ``newest`` says. At the end views and copies are compared
 with the source. Prints percentiles of the lag and the memory of the process, and writes JSON and plots.
 
+The lag begins right before the writer asks for the commit, so that it holds the commit itself; it ends with the time
+that the catalog gives to the state. The process watches until the last commit is shown, within bounds; a commit that no
+state shows has no lag, is counted, and fails the run.
+
 From the environment come SECONDS (that are measured, default 120), RATE (changed rows a second, 200), POLL (1) and
 MAX_LAG (5), the options of ``watch``.
 """
@@ -31,6 +35,7 @@ from rich.table import Table
 
 from bench import plot, results
 from strandline import Warehouse
+from strandline.catalog import StateRecord
 from strandline.project.folder import Project
 from tests.campaign.bank import ACCOUNTS, VIEWS, Bank
 from tests.watch.process import WatchProcess, published
@@ -48,13 +53,16 @@ ROWS = 3
 WARM_UP = 30.0
 """Seconds of the process that are not counted."""
 
+LAST_SHOWN_WITHIN = 60.0
+"""Seconds after the writer's end that a state is waited for which shows the last commit."""
+
 TOLD_EVERY = 60
 """So many seconds it is told how far it is."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A transfer, and when its transaction was committed."""
+    """A transfer, and the time right before its transaction was to be committed."""
 
     id: int
     at: float
@@ -113,8 +121,10 @@ class Writer:
             "INSERT INTO bank.transfers (payer, payee, amount) VALUES (%s, %s, 1) RETURNING id", (payer, payee)
         ).fetchone()
         assert made is not None
+        # The server commits before it answers: the time after that would take from the lag what the answer took.
+        asked = time.time()
         connection.commit()
-        return Commit(made[0], time.time())
+        return Commit(made[0], asked)
 
 
 def run() -> None:
@@ -129,9 +139,13 @@ def run() -> None:
         finally:
             bank.close()
     first = memory[0][0] + WARM_UP
-    found = [each for each in lags(commits, states) if each[0] >= first]
-    _report(found, [each for each in memory if each[0] >= first], states, wrong, seconds, rate, options)
-    if wrong:
+    counted = [commit for commit in commits if commit.at >= first]
+    found = lags(counted, states)
+    unshown = len(counted) - len(found)
+    if not found:
+        sys.exit(f"verdict: NEVER SHOWN: all {unshown:,} commits")
+    _report(found, unshown, [each for each in memory if each[0] >= first], states, wrong, seconds, rate, options)
+    if wrong or unshown:
         sys.exit(1)
 
 
@@ -143,19 +157,39 @@ def _watched(
     memory = []
     with WatchProcess(project, *options) as process:
         process.until(published, 300)
-        with Writer(bank.dsn, rate) as writer:
-            began = time.monotonic()
-            end = began + WARM_UP + seconds
-            while (now := time.monotonic()) < end:
-                memory.append((time.time(), *process.memory()))
-                if len(memory) % TOLD_EVERY == 0:
-                    _, alone, whole = memory[-1]
-                    written = f"{len(writer.commits):,} commits"
-                    print(f"{now - began:6.0f} s  {written}; {alone:,.0f} MB, with Spark {whole:,.0f} MB", flush=True)
-                time.sleep(1)
+        with Warehouse.open(project) as warehouse:
+            # Reading starts a Spark here: now, and not while the last commits are waited for.
+            _newest(warehouse, warehouse.states()[0])
+            with Writer(bank.dsn, rate) as writer:
+                began = time.monotonic()
+                end = began + WARM_UP + seconds
+                while (now := time.monotonic()) < end:
+                    memory.append((time.time(), *process.memory()))
+                    if len(memory) % TOLD_EVERY == 0:
+                        _, alone, whole = memory[-1]
+                        written = f"{len(writer.commits):,} commits"
+                        told = f"{written}; {alone:,.0f} MB, with Spark {whole:,.0f} MB"
+                        print(f"{now - began:6.0f} s  {told}", flush=True)
+                    time.sleep(1)
+            _wait_until_shown(warehouse, writer.commits[-1])
         status = process.end(signal.SIGTERM, 120)
         assert status == 0, process.errors()
     return writer.commits, memory
+
+
+def _wait_until_shown(warehouse: Warehouse, commit: Commit) -> None:
+    """Return once the newest state shows *commit*, or enough was waited."""
+    end = time.monotonic() + LAST_SHOWN_WITHIN
+    while _newest(warehouse, warehouse.states()[0]) < commit.id and time.monotonic() < end:
+        time.sleep(1)
+
+
+def _newest(warehouse: Warehouse, state: StateRecord) -> int:
+    """The newest transfer that a state shows; 0 if none."""
+    if "newest" not in state.entries:
+        return 0
+    [(newest, _)] = warehouse.read("newest", state=state.number).collect()
+    return newest or 0
 
 
 def _declare(project: Path, bank: Bank) -> None:
@@ -170,11 +204,8 @@ def _declare(project: Path, bank: Bank) -> None:
 def _compared(project: Path, bank: Bank) -> tuple[list[State], list[str]]:
     """The states with what they show, and what differs from the source or from its recomputation."""
     with Warehouse.open(project) as warehouse:
-        states = []
-        for state in reversed(warehouse.states()):
-            if "newest" in state.entries:
-                [(newest, _)] = warehouse.read("newest", state=state.number).collect()
-                states.append(State(state.published_at.timestamp(), newest or 0))
+        listed = reversed(warehouse.states())
+        states = [State(state.published_at.timestamp(), _newest(warehouse, state)) for state in listed]
         assert warehouse.refresh().ok
         wrong = [name for name in warehouse.views() if not warehouse.verify(name).ok]
         wrong += [table for table in warehouse.copies() if not warehouse.verify_source(table).ok]
@@ -183,6 +214,7 @@ def _compared(project: Path, bank: Bank) -> tuple[list[State], list[str]]:
 
 def _report(
     found: Sequence[tuple[float, float]],
+    unshown: int,
     memory: Sequence[tuple[float, float, float]],
     states: Sequence[State],
     wrong: Sequence[str],
@@ -196,9 +228,10 @@ def _report(
     parts = memory[:third], memory[third:-third] or memory, memory[-third:]
     alone, whole = ([round(statistics.mean(each[place] for each in part)) for part in parts] for place in (1, 2))
     table = Table(title=f"{rate:g} rows a second for {seconds:g} s, five views, `watch {' '.join(options)}`")
-    for column in ("commits", "states", *(f"lag, {name}" for name in told)):
+    for column in ("commits", "never shown", "states", *(f"lag, {name}" for name in told)):
         table.add_column(column, justify="right")
-    cells = [f"{len(lag):,}", f"{len(states):,}", *(f"{value:.2f} s" for value in told.values())]
+    commits = len(lag) + unshown
+    cells = [f"{commits:,}", f"{unshown:,}", f"{len(states):,}", *(f"{value:.2f} s" for value in told.values())]
     megabytes = (
         f"{', '.join(f'{each:,}' for each in whole)} MB, {', '.join(f'{each:,}' for each in alone)} MB of it Python"
     )
@@ -221,12 +254,14 @@ def _report(
         plot.write(file, f"{rate:g} rows a second", "seconds", unit, series)
     summary = {
         "rate": rate, "seconds": seconds, "options": list(options), "lag": told, "states": len(states),
-        "memory": whole, "memory_of_python": alone, "wrong": list(wrong), "commits": len(lag),
+        "memory": whole, "memory_of_python": alone, "wrong": list(wrong), "commits": commits,
+        "never_shown": unshown,
     }  # fmt: skip
     print(f"written to {results.write('freshness', summary)}")
+    shown = f"all {commits:,} commits shown" if not unshown else f"NEVER SHOWN: {unshown:,} of {commits:,} commits"
     right = "views and copies correct" if not wrong else f"WRONG: {', '.join(wrong)}"
     print(
         f"verdict: lag p50 {told['p50']:.1f} s, p95 {told['p95']:.1f} s; "
-        f"memory in thirds of the time {megabytes}; {right}",
+        f"memory in thirds of the time {megabytes}; {shown}; {right}",
         flush=True,
     )
