@@ -38,6 +38,7 @@ from strandline.algebra.plan import (
     Window,
     children,
     map_children,
+    with_inputs,
 )
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text, Value
 from strandline.algebra.schema import names
@@ -113,31 +114,39 @@ RangesOf = Callable[[Scan, str], Ranges | None]
 
 def near(plan: Plan, ranges_of: RangesOf) -> Plan:
     """*plan*, reading of tables only what its deltas can meet."""
-    found = map_children(plan, lambda child: near(child, ranges_of))
+    return _near(plan, _Lying(ranges_of))
+
+
+def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
+    """The columns of *plan* whose values are known to lie in ranges."""
+    return _Lying(ranges_of).limits(plan)
+
+
+def _near(plan: Plan, lying: _Lying) -> Plan:
+    found = map_children(plan, lambda child: _near(child, lying))
     match found:
         case Join():
-            return _near_each_other(found, ranges_of)
+            return _near_each_other(found, lying)
         case SemiJoin(child, values, keys):
-            known = list(_limits(keys, ranges_of, names(keys.columns)))
-            pairs = zip(values, known, strict=True)
-            return replace(found, input=_restricted(child, _matched(pairs)))
+            pairs = zip(values, lying.ranges(keys, names(keys.columns)), strict=True)
+            return with_inputs(found, input=_restricted(child, _matched(pairs)))
         case Exists(left, right, keys) | OuterJoin(left, right, keys, full=False):
-            ours = limits_of(left, ranges_of)
+            ours = lying.limits(left)
             limits = {b: ours[a] for a, b in _columns(keys) if a in ours}
-            return replace(found, right=_restricted(right, limits))
+            return with_inputs(found, right=_restricted(right, limits))
         case MergeSummary(old, summary, keys):
-            known = list(_limits(summary, ranges_of, keys))
-            return replace(found, old=_restricted(old, _matched(zip(map(Col, keys), known, strict=True))))
+            pairs = zip(map(Col, keys), lying.ranges(summary, keys), strict=True)
+            return with_inputs(found, old=_restricted(old, _matched(pairs)))
         case _:
             return found
 
 
-def _near_each_other(join: Join, ranges_of: RangesOf) -> Join:
+def _near_each_other(join: Join, lying: _Lying) -> Join:
     """A join whose inputs are restricted by each other; what is sought in one may tell what to seek in the next."""
     for _ in join.inputs:
-        limits = _with_nulls(_spread(_of_all(join.inputs, ranges_of), join))
-        restricted = replace(join, inputs=tuple(_restricted(child, limits) for child in join.inputs))
-        if restricted == join:
+        limits = _with_nulls(_spread(lying.of_all(join.inputs), join))
+        restricted = with_inputs(join, inputs=tuple(_restricted(child, limits) for child in join.inputs))
+        if restricted is join:
             break
         join = restricted
     return join
@@ -166,48 +175,67 @@ def _with_nulls(limits: Limits) -> Limits:
     }
 
 
-def _limits(plan: Plan, ranges_of: RangesOf, columns: Sequence[str]) -> Iterable[Ranges | None]:
-    found = limits_of(plan, ranges_of)
-    return (found.get(column) for column in columns)
+class _Lying:
+    """In which ranges the columns of plans lie; what is known of one is found out once."""
 
+    def __init__(self, ranges_of: RangesOf) -> None:
+        self._ranges_of = ranges_of
+        self._found: dict[int, tuple[Plan, Limits]] = {}
+        """By the identity of plans, which are held here, so that no other one takes it."""
 
-def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
-    """The columns of *plan* whose values are known to lie in ranges."""
-    match plan:
-        case Near():
-            return {**_found_values(plan), **{c: replace(r, nulls=r.nulls and not r.pairs) for c, r in plan.limits}}
-        case Scan(operand=At() | Backing()):
-            return {}
-        case Scan():
-            pairs = zip(plan.columns, plan.fields, strict=True)
-            found = {column.name: ranges_of(plan, field.name) for column, field in pairs}
-            return {name: ranges for name, ranges in found.items() if ranges is not None}
-        case Project(child, outputs):
-            return _passed(limits_of(child, ranges_of), outputs)
-        case GroupBy(child, keys):
-            return _passed(limits_of(child, ranges_of), keys)
-        case Join(inputs):
-            return _spread(_of_all(inputs, ranges_of), plan)
-        case UnionAll(inputs):
-            return _united(plan, [limits_of(child, ranges_of) for child in inputs])
-        case SemiJoin(child, values, keys):
-            known = zip(values, _limits(keys, ranges_of, names(keys.columns)), strict=True)
-            met = {column_of(value): ranges for value, ranges in known if ranges is not None}
-            own = {
-                c.name: met[c.name] for c in child.columns if c.name in met and alike_types(met[c.name].type, c.type)
-            }
-            return {**own, **limits_of(child, ranges_of)}
-        case MergeSummary(_, summary, keys):
-            of_groups = limits_of(summary, ranges_of)
-            return {key: of_groups[key] for key in keys if key in of_groups}
-        case Filter(input=child) | Repeat(input=child) | Generate(input=child):
-            return limits_of(child, ranges_of)
-        case Negate(input=child) | Net(input=child) | Exists(left=child) | Window(input=child):
-            return limits_of(child, ranges_of)
-        case OuterJoin(left=child, full=False):
-            return limits_of(child, ranges_of)
-        case _:
-            return {}
+    def limits(self, plan: Plan) -> Limits:
+        """The columns of *plan* whose values are known to lie in ranges."""
+        if id(plan) not in self._found:
+            self._found[id(plan)] = (plan, self._limits(plan))
+        return self._found[id(plan)][1]
+
+    def ranges(self, plan: Plan, columns: Sequence[str]) -> list[Ranges | None]:
+        """The same of some columns, in their order."""
+        found = self.limits(plan)
+        return [found.get(column) for column in columns]
+
+    def of_all(self, inputs: Iterable[Plan]) -> dict[str, Ranges]:
+        """The same of inputs that have no column in common."""
+        return {name: ranges for child in inputs for name, ranges in self.limits(child).items()}
+
+    def _limits(self, plan: Plan) -> Limits:
+        match plan:
+            case Near():
+                return {**_found_values(plan), **{c: replace(r, nulls=r.nulls and not r.pairs) for c, r in plan.limits}}
+            case Scan(operand=At() | Backing()):
+                return {}
+            case Scan():
+                pairs = zip(plan.columns, plan.fields, strict=True)
+                found = {column.name: self._ranges_of(plan, field.name) for column, field in pairs}
+                return {name: ranges for name, ranges in found.items() if ranges is not None}
+            case Project(child, outputs):
+                return _passed(self.limits(child), outputs)
+            case GroupBy(child, keys):
+                return _passed(self.limits(child), keys)
+            case Join(inputs):
+                return _spread(self.of_all(inputs), plan)
+            case UnionAll(inputs):
+                return _united(plan, [self.limits(child) for child in inputs])
+            case SemiJoin(child, values, keys):
+                known = zip(values, self.ranges(keys, names(keys.columns)), strict=True)
+                met = {column_of(value): ranges for value, ranges in known if ranges is not None}
+                own = {
+                    c.name: met[c.name]
+                    for c in child.columns
+                    if c.name in met and alike_types(met[c.name].type, c.type)
+                }
+                return {**own, **self.limits(child)}
+            case MergeSummary(_, summary, keys):
+                of_groups = self.limits(summary)
+                return {key: of_groups[key] for key in keys if key in of_groups}
+            case Filter(input=child) | Repeat(input=child) | Generate(input=child):
+                return self.limits(child)
+            case Negate(input=child) | Net(input=child) | Exists(left=child) | Window(input=child):
+                return self.limits(child)
+            case OuterJoin(left=child, full=False):
+                return self.limits(child)
+            case _:
+                return {}
 
 
 def _found_values(scan: Near) -> Limits:
@@ -219,10 +247,6 @@ def _found_values(scan: Near) -> Limits:
         return {}
     pairs = [(c, f) for c, f in zip(scan.columns, scan.fields, strict=True) if equal_is_same(c.type)]
     return {column.name: Ranges(column.type, (), nulls=True, among=(Origin(scan, f.name),)) for column, f in pairs}
-
-
-def _of_all(inputs: Iterable[Plan], ranges_of: RangesOf) -> dict[str, Ranges]:
-    return {name: ranges for child in inputs for name, ranges in limits_of(child, ranges_of).items()}
 
 
 def _passed(below: Limits, outputs: Iterable[Output]) -> Limits:
@@ -283,25 +307,26 @@ def _restricted(plan: Plan, limits: Limits) -> Plan:
         case Scan(operand=At() | Backing()):
             return _table_within(plan, limits)
         case Project(child, outputs):
-            return replace(plan, input=_restricted(child, _reversed(limits, outputs)))
+            return with_inputs(plan, input=_restricted(child, _reversed(limits, outputs)))
         case GroupBy(child, keys) if keys:
-            return replace(plan, input=_restricted(child, _reversed(limits, keys)))
+            return with_inputs(plan, input=_restricted(child, _reversed(limits, keys)))
         case Join(inputs):
             spread = _spread(limits, plan)
-            return replace(plan, inputs=tuple(_restricted(child, spread) for child in inputs))
+            return with_inputs(plan, inputs=tuple(_restricted(child, spread) for child in inputs))
         case UnionAll(inputs):
-            return replace(plan, inputs=tuple(_restricted(child, _by_place(plan, child, limits)) for child in inputs))
+            placed = (_restricted(child, _by_place(plan, child, limits)) for child in inputs)
+            return with_inputs(plan, inputs=tuple(placed))
         case Filter(input=child) | SemiJoin(input=child) | Repeat(input=child) | Generate(input=child):
-            return replace(plan, input=_restricted(child, limits))
+            return with_inputs(plan, input=_restricted(child, limits))
         case Negate(input=child) | Net(input=child):
-            return replace(plan, input=_restricted(child, limits))
+            return with_inputs(plan, input=_restricted(child, limits))
         case Exists(left, right, keys) | OuterJoin(left, right, keys, full=False):
             # What the right side has of rows that lie outside does not matter, nor do rows that miss it.
             theirs = {b: limits[a] for a, b in _columns(keys) if a in limits}
-            return replace(plan, left=_restricted(left, limits), right=_restricted(right, theirs))
+            return with_inputs(plan, left=_restricted(left, limits), right=_restricted(right, theirs))
         case Window(child, partition):
             whole = {column_of(value) for value in partition}
-            return replace(plan, input=_restricted(child, {c: r for c, r in limits.items() if c in whole}))
+            return with_inputs(plan, input=_restricted(child, {c: r for c, r in limits.items() if c in whole}))
         case _:
             return plan
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from operator import is_
+from typing import Any, Literal, TypeVar
 
 from strandline.algebra.scalar import Call, Col, Lit, Scalar, Text
 from strandline.algebra.scalar import columns as scalar_columns
@@ -432,21 +433,37 @@ def map_scans(plan: Plan, on_scan: Callable[[Scan], Plan]) -> Plan:
     return on_scan(plan) if isinstance(plan, Scan) else map_children(plan, lambda child: map_scans(child, on_scan))
 
 
+_P = TypeVar("_P", bound=Plan)
+
+
 def map_children(plan: Plan, on_child: Callable[[Plan], Plan]) -> Plan:
-    """*plan* with each of its inputs replaced."""
+    """*plan* with each of its inputs replaced; the very same one if all stay."""
     match plan:
         case Scan() | Values():
             return plan
         case Join() | UnionAll():
-            return replace(plan, inputs=tuple(on_child(child) for child in plan.inputs))
+            return with_inputs(plan, inputs=tuple(on_child(child) for child in plan.inputs))
         case SemiJoin():
-            return replace(plan, input=on_child(plan.input), keys=on_child(plan.keys))
+            return with_inputs(plan, input=on_child(plan.input), keys=on_child(plan.keys))
         case MergeSummary():
-            return replace(plan, old=on_child(plan.old), summary=on_child(plan.summary))
+            return with_inputs(plan, old=on_child(plan.old), summary=on_child(plan.summary))
         case Exists() | OuterJoin():
-            return replace(plan, left=on_child(plan.left), right=on_child(plan.right))
+            return with_inputs(plan, left=on_child(plan.left), right=on_child(plan.right))
         case _:
-            return replace(plan, input=on_child(plan.input))
+            return with_inputs(plan, input=on_child(plan.input))
+
+
+def with_inputs(plan: _P, **inputs: Any) -> _P:
+    """*plan* with other inputs, by the names of its fields; the very same one if they are its own."""
+    same = all(_same(getattr(plan, name), found) for name, found in inputs.items())
+    return plan if same else replace(plan, **inputs)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two inputs, or tuples of them, are the same objects."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(is_, one, other))
+    return one is other
 
 
 def decomposed(join: OuterJoin) -> UnionAll:
