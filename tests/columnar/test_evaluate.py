@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strandline.algebra.bag import SignedBag
+from strandline.algebra.early import early
 from strandline.algebra.evaluate import Environment
 from strandline.algebra.evaluate import evaluate as reference
 from strandline.algebra.plan import (
@@ -74,7 +75,7 @@ class Both:
         expected = reference(plan, environment)
 
         try:
-            found = evaluate(plan, OnlyMet(environment))
+            found = evaluate(early(plan), OnlyMet(environment))
         except (NotHere, pa.ArrowException) as error:
             self.left.append(str(error))
             return expected

@@ -112,7 +112,7 @@ class _Evaluation:
             case MergeSummary():
                 return self._merge_summary(plan)
             case SemiJoin():
-                return self._semi_join(plan)
+                return self._semi_join(plan, {})
             case Exists():
                 return self._exists(plan)
             case OuterJoin():
@@ -140,7 +140,7 @@ class _Evaluation:
 
     def _meeting(self, plan: Plan, met: Met) -> pa.Table:
         """The rows of a plan that are *met*, by the names of its columns; perhaps more."""
-        if not met or not self._is_large(plan):
+        if not met or id(plan) in self._known or not self._is_large(plan):
             return self.rows(plan)
         match plan:
             case Scan():
@@ -159,6 +159,8 @@ class _Evaluation:
                     named = zip(names(plan.columns), names(child.columns), strict=True)
                     parts.append(self._meeting(child, {theirs: met[ours] for ours, theirs in named if ours in met}))
                 return united(parts, plan.columns)
+            case SemiJoin():
+                return self._semi_join(plan, met)
             case _:
                 return self.rows(plan)
 
@@ -167,7 +169,7 @@ class _Evaluation:
         match plan:
             case Scan(operand=At() | Backing()):
                 return id(plan) not in self._known and self._reading.size(plan) > LARGE_ROWS
-            case Filter(input=child) | Project(input=child):
+            case Filter(input=child) | Project(input=child) | SemiJoin(input=child):
                 return self._is_large(child)
             case UnionAll(inputs) | Join(inputs):
                 return any(map(self._is_large, inputs))
@@ -177,7 +179,7 @@ class _Evaluation:
     def _join(self, plan: Join, conditions: Sequence[Scalar], met: Met) -> pa.Table:
         """Large inputs are read when others are joined: first those that are selected from, then the smallest.
 
-        Those of which values are *met* from outside need not wait.
+        Those of which values are *met* from outside, or chosen by keys, need not wait.
         """
         asked = [each for condition in conditions for each in conjuncts(condition)]
         large = [child for child in plan.inputs if self._is_large(child)]
@@ -185,7 +187,7 @@ class _Evaluation:
         for child in large:
             told = {name: met[name] for name in names(child.columns) if name in met}
             with suppress(NotHere):
-                if told:
+                if told or isinstance(child, SemiJoin):
                     read[id(child)] = self._meeting(child, told)
         large = [child for child in large if id(child) not in read]
         large.sort(key=lambda child: (not selected_from(child, asked), self._size(child)))
@@ -203,10 +205,11 @@ class _Evaluation:
         by = [(Col(key), Col(key)) for key in plan.keys]
         return merged(plan, self._meeting(plan.old, met_by(summary, by, nulls=True)), summary)
 
-    def _semi_join(self, plan: SemiJoin) -> pa.Table:
+    def _semi_join(self, plan: SemiJoin, met: Met) -> pa.Table:
         theirs = self.rows(plan.keys)
         by = [Col(name) for name in names(plan.keys.columns)]
-        ours = self._meeting(plan.input, met_by(theirs, list(zip(by, plan.values, strict=True)), nulls=True))
+        asked = met_by(theirs, list(zip(by, plan.values, strict=True)), nulls=True)
+        ours = self._meeting(plan.input, {**met, **asked})
         return ours.filter(matched(keys_of(ours, plan.values, theirs, by, nulls_match=True)))
 
     def _exists(self, plan: Exists) -> pa.Table:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from strandline.algebra.early import early
 from strandline.algebra.plan import At, Backing, Bag, Change, Filter, Plan, Project, Repeat, Scan, map_scans, scans
 from strandline.algebra.scalar import columns as columns_of
 from strandline.algebra.schema import Schema, names
@@ -43,7 +44,7 @@ class Here:
         try:
             with spending("columns"):
                 reading = _Pinned(self._engine, self._binding, pins)
-                return evaluate(self._binding.near(plan, pins), reading, sign=signed)
+                return evaluate(self._binding.near(early(plan), pins), reading, sign=signed)
         except (NotHere, pa.ArrowException, DeltaError, OSError, ArithmeticError, ValueError, RecursionError) as error:
             self.left.append(str(error).partition("\n")[0])
             return None
