@@ -134,11 +134,17 @@ EXTREMES = tuple(
     for field in FIELDS
     if field.type != "double"
 )
+DISTINCT = tuple(
+    Partial(Column(f"distinct {field.name}", "bigint"), "opaque", Text((written, Col(f"x.{field.name}"), " )")))
+    for written, field in zip(["count(DISTINCT ", "COUNT (distinct\n"] * 4, FIELDS, strict=True)
+    if field.type != "double"
+)
 BY = columns("x", "s", "k")
 
 
-def grouped(plan: Plan, *, keys: tuple[Output, ...] = BY, extremes: bool = False) -> GroupBy:
-    return GroupBy(plan, keys, (*PARTIALS, *(EXTREMES if extremes else ())), keep_empty=True)
+def grouped(plan: Plan, *, keys: tuple[Output, ...] = BY, of_rows: bool = False) -> GroupBy:
+    """Rows in groups; *of_rows* have aggregates too that no delta has."""
+    return GroupBy(plan, keys, (*PARTIALS, *((*EXTREMES, *DISTINCT) if of_rows else ())), keep_empty=True)
 
 
 def stored(relation: str) -> Plan:
@@ -200,11 +206,11 @@ PLANS: dict[str, Plan] = {
     ),
     "semi join by a constant": Exists(scan("r", "x"), scan("t", "y"), (), (Text(("1 = 1",)),)),
     "rows of keys": SemiJoin(scan("r", "x"), (Col("x.s"), Col("x.d")), Project(scan("t", "y"), columns("y", "s", "d"))),
-    "groups": grouped(scan("r", "x"), extremes=True),
+    "groups": grouped(scan("r", "x"), of_rows=True),
     "groups of a delta": grouped(change("r", "x")),
-    "groups of nothing": grouped(scan("none", "x"), extremes=True),
-    "one group": grouped(scan("r", "x"), keys=(), extremes=True),
-    "one group of nothing": grouped(scan("none", "x"), keys=(), extremes=True),
+    "groups of nothing": grouped(scan("none", "x"), of_rows=True),
+    "one group": grouped(scan("r", "x"), keys=(), of_rows=True),
+    "one group of nothing": grouped(scan("none", "x"), keys=(), of_rows=True),
     "one group of a delta": grouped(change("r", "x"), keys=()),
     "groups by all kinds": GroupBy(scan("r", "x"), columns("x", "k", "n", "p", "w", "s", "d", "b"), PARTIALS[:1]),
     "summary merged": merged(stored("r"), summary("t")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strandline.algebra.plan import GroupBy, Partial
-from strandline.algebra.scalar import Lit
+from strandline.algebra.scalar import Col, Lit, Text
 from strandline.columnar.matching import Flags
 from strandline.columnar.scalars import column, holds
 from strandline.columnar.types import NotHere, arrow_type, told_apart
@@ -90,7 +91,7 @@ def _require_groups(columns: Any) -> None:
 def _arguments(partial: Partial, name: str, rows: pa.Table) -> list[tuple[str, Array, str]]:
     """What a partial aggregate is computed of: columns, and what becomes of them."""
     if partial.kind == "opaque":
-        raise NotHere("an aggregate that only Spark knows")
+        return [(name, _counted_once(partial, rows), "count_distinct")]
     signs = rows.column(SIGN) if SIGN in rows.schema.names else None
     values = column(partial.argument if partial.argument is not None else Lit(1), rows)
     if partial.where is not None:
@@ -108,6 +109,24 @@ def _arguments(partial: Partial, name: str, rows: pa.Table) -> list[tuple[str, A
     if signs is None:
         return [(name, values, "sum")]
     return [(name, _of_sign(values, signs, 1), "sum"), (f"{name} gone", _of_sign(values, signs, -1), "sum")]
+
+
+def _counted_once(partial: Partial, rows: pa.Table) -> Array:
+    """The values of which different ones are counted: of calls that are kept as text, Spark alone knows the others."""
+    match partial:
+        case Partial(argument=Text(fragments=(str(begin), Col() as counted, str(end))), where=None) if (
+            _DISTINCT.fullmatch(f"{begin}{end}") and SIGN not in rows.schema.names
+        ):
+            values = column(counted, rows)
+        case _:
+            raise NotHere("an aggregate that only Spark knows")
+    if not told_apart(values.type):
+        raise NotHere(f"different values of {values.type}")
+    return values
+
+
+_DISTINCT = re.compile(r"count\s*\(\s*distinct\s+\)", re.IGNORECASE)
+"""What stands around one column."""
 
 
 def _of_sign(values: Array, signs: Array, sign: int) -> Array:
@@ -130,7 +149,7 @@ def _require_sum(values: Array) -> None:
 def _partial(partial: Partial, name: str, found: pa.Table) -> Array:
     """A partial aggregate of its type; a count or sum of nothing is 0."""
     kind = arrow_type(partial.column.type)
-    function = "sum" if partial.kind in ("count", "sum") else partial.kind
+    function = {"count": "sum", "opaque": "count_distinct"}.get(partial.kind, partial.kind)
     values = found.column(f"{name}_{function}")
     if function != "sum":
         if values.type != kind:
