@@ -377,3 +377,11 @@ def test_constraints_and_ranges_go_together(case: Case) -> None:
         assumed = known((*FOREIGN_KEYS, *case.not_null), change)
         contents = refreshed([case.block], contents, change, assumed=assumed, only_near=True).after
         assert contents.stored == computed([case.block], after).stored
+
+
+def test_a_part_that_stands_in_two_places_does_so_afterwards() -> None:
+    changed = delta(CHAIN, ["lines"])
+    found = near(UnionAll((changed, changed)), known_of_lines())
+    assert isinstance(found, UnionAll)
+    assert found.inputs[0] != changed
+    assert found.inputs[0] is found.inputs[1]

@@ -113,8 +113,16 @@ RangesOf = Callable[[Scan, str], Ranges | None]
 
 
 def near(plan: Plan, ranges_of: RangesOf) -> Plan:
-    """*plan*, reading of tables only what its deltas can meet."""
-    return _near(plan, _Lying(ranges_of))
+    """*plan*, reading of tables only what its deltas can meet; a part that stands in several places still does."""
+    lying = _Lying(ranges_of)
+    known: dict[int, tuple[Plan, Plan]] = {}
+
+    def visit(part: Plan) -> Plan:
+        if id(part) not in known:
+            known[id(part)] = part, _near(map_children(part, visit), lying)
+        return known[id(part)][1]
+
+    return visit(plan)
 
 
 def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
@@ -122,8 +130,8 @@ def limits_of(plan: Plan, ranges_of: RangesOf) -> Limits:
     return _Lying(ranges_of).limits(plan)
 
 
-def _near(plan: Plan, lying: _Lying) -> Plan:
-    found = map_children(plan, lambda child: _near(child, lying))
+def _near(found: Plan, lying: _Lying) -> Plan:
+    """A plan whose inputs are near each other already."""
     match found:
         case Join():
             return _near_each_other(found, lying)
