@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -278,3 +279,42 @@ def test_rows_are_sought_where_spark_works_on_this_machine_alone(
     engine = Engine(remote=remote, settings={"spark.master": master} if master else {}, kept=kept)
     assert engine.seeks is seeks
     assert not engine.started
+
+
+# Of rows that were read whole
+
+
+def met(*values: int | None, kind: pa.DataType | None = None) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(values, kind or pa.int64())])
+
+
+READ = pa.table({"k": pa.array(range(40_000), pa.int32()), "s": [str(n % 7) for n in range(40_000)]})
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"k": met(7, None, 7, 39_999)}, [7, 39_999]),
+        ({"k": met(7, 2**40)}, [7]),
+        ({"k": met()}, []),
+        # The key that is met with the fewest values.
+        ({"s": pa.chunked_array([pa.array(["1"])]), "k": met(7, 9)}, [7, 9]),
+        ({"k": met(7), "other": met()}, [7]),
+    ],
+)
+def test_rows_that_meet_nothing_are_left_out(asked: dict[str, pa.ChunkedArray], expected: list[int]) -> None:
+    assert seeking.rows_met(READ, asked)["k"].to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"s": pa.chunked_array([pa.array(["1"])])},
+        {"k": pa.chunked_array([pa.array([Decimal("7.5")])])},
+        {"k": met(*range(20_000))},
+    ],
+)
+def test_where_it_takes_longer_to_tell_all_rows_stay(asked: dict[str, pa.ChunkedArray]) -> None:
+    assert seeking.rows_met(READ, asked) is READ
+    assert seeking.rows_met(READ.slice(0, 100), {"k": met(7)}).num_rows == 100

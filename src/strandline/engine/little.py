@@ -28,7 +28,7 @@ from deltalake.exceptions import DeltaError
 from strandline.engine import files, places, vectors
 from strandline.engine.metrics import Scanned
 from strandline.engine.opened import Opened, opened
-from strandline.engine.seeking import Seeking
+from strandline.engine.seeking import Seeking, rows_met
 from strandline.engine.statistics import Ends
 from strandline.engine.tables import FEED
 from strandline.stopwatch import spending
@@ -154,7 +154,8 @@ class PinnedReads:
         said = json.dumps([path, version, list(columns), told])
         if said not in self._here:
             self._here[said] = self._rows_here(path, version, columns, told)
-        return self._here[said]
+        rows = self._here[said]
+        return None if rows is None else rows_met(rows, met)
 
     def stored_rows(self, path: str, columns: Sequence[str]) -> pa.Table:
         """Columns of all rows of stored files."""

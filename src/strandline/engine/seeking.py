@@ -42,6 +42,10 @@ MOST_SHARE = 0.1
 MOST_ROWS = 3_000_000
 """So many rows are handed over to Spark at most."""
 
+MANY_ROWS = 20_000
+MANY_TIMES = 4
+"""Of more rows than these, so many for each value that they are met with, some are left out once they were read."""
+
 Told = Mapping[str, Any]
 
 
@@ -172,6 +176,23 @@ class Seeking:
             return files.read_column(origin["files"], column, self._options)
         found = self._once(origin["table"], origin["version"], origin) if "among" in origin else None
         return None if found is None else found[column]
+
+
+def rows_met(rows: pa.Table, met: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+    """Of many rows that were read whole those that have values which a column is *met* with; perhaps more.
+
+    That is asked of the key which is met with the fewest values: it takes less than to join rows that meet nothing.
+    """
+    kinds = {name: rows.schema.field(name).type for name in met if name in rows.schema.names}
+    keys = [name for name, kind in kinds.items() if can_be_key(kind) and _is_alike(kind, met[name].type)]
+    by = min(keys, key=lambda name: len(met[name]), default=None)
+    if by is None or rows.num_rows <= MANY_ROWS or len(met[by]) * MANY_TIMES > rows.num_rows:
+        return rows
+    return rows.filter(pc.is_in(rows.column(by), value_set=_as(met[by], kinds[by]).drop_null()))
+
+
+def _is_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    return bool(one == other or (pa.types.is_signed_integer(one) and pa.types.is_signed_integer(other)))
 
 
 class _Table:
