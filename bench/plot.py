@@ -80,7 +80,8 @@ def write(
 def _axis(values: Sequence[float], start: float, end: float, log: bool) -> _Axis:
     if log:
         low, high = min(value for value in values if value > 0), max(values)
-        return _Axis(10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)), start, end, log)
+        first = math.floor(math.log10(low))
+        return _Axis(10.0**first, 10.0 ** max(math.ceil(math.log10(high)), first + 1), start, end, log)
     return _Axis(0.0, max(values) * 1.05, start, end, log)
 
 
