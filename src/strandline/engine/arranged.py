@@ -92,14 +92,14 @@ class Arranged:
         Those at places of the file where rows are *deleted* are none either. Their columns may have other types than in
         the file, from which they can be cast.
         """
-        place = self._place(file) / _digest(key)
+        place = self._place(file, key)
         keys = self._column(file, place, key, read)
         numbers = as_numbers(keys.slice(0, len(keys) - keys.null_count))
         found = rows_with(numbers, values.astype(numbers.dtype, copy=False))
         if deleted is not None:
-            order = _mapped(place / _ORDER)
+            order = _mapped(f"{place}/{_ORDER}")
             if order is None:
-                raise FileNotFoundError(place / _ORDER)
+                raise FileNotFoundError(f"{place}/{_ORDER}")
             found = found[~np.isin(order.take(pa.array(found)).to_numpy(), deleted)]
         chosen = pa.array(found)
         return pa.table({name: self._column(file, place, name, read).take(chosen) for name in columns})
@@ -115,29 +115,39 @@ class Arranged:
         """The folders, by name, that hold columns of a data file which is still there."""
         return {place.name for place in self._folder.iterdir() if _is_needed(place)} if self._folder.is_dir() else set()
 
-    def _place(self, file: str) -> Path:
-        """Where columns of a data file are; another file of the same name has another place."""
+    def _place(self, file: str, key: str) -> str:
+        """Where columns of a data file are in the order of a key; another file of the same name has another place."""
         seen = os.stat(file)
-        place = self._folder / _digest(f"{file}\0{seen.st_size}\0{seen.st_mtime_ns}")
-        if not (place / _FILE).exists():
-            place.mkdir(parents=True, exist_ok=True)
-            (place / _FILE).write_text(file, encoding="utf-8")
-        return place
+        return _folder_of(str(self._folder), file, seen.st_size, seen.st_mtime_ns, key)
 
-    def _column(self, file: str, place: Path, name: str, read: ReadColumn) -> pa.Array:
+    def _column(self, file: str, place: str, name: str, read: ReadColumn) -> pa.Array:
         """A column in the order of the key to which *place* belongs; the key itself is the first that is asked for."""
-        kept = place / _digest(name)
+        kept = f"{place}/{_digest(name)}"
         found = _mapped(kept)
         if found is not None:
             return found
-        order = _mapped(place / _ORDER)
+        _note(file, Path(place).parent)
+        order = _mapped(f"{place}/{_ORDER}")
         values = read(name)
         if order is None:
             order = pc.sort_indices(values).cast(pa.int32() if len(values) < 1 << 31 else pa.int64())
-            _write(order, place / _ORDER)
+            _write(order, Path(place) / _ORDER)
         arranged = _compact(values).take(order)
-        _write(arranged, kept)
+        _write(arranged, Path(kept))
         return arranged
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _folder_of(folder: str, file: str, size: int, modified: int, key: str) -> str:
+    """The place below *folder* of what is kept of a data file by a key; many files are asked for in each step."""
+    return str(Path(folder) / _digest(f"{file}\0{size}\0{modified}") / _digest(key))
+
+
+def _note(file: str, place: Path) -> None:
+    """Note of which data file something is kept at a place, before anything is."""
+    if not (place / _FILE).exists():
+        place.mkdir(parents=True, exist_ok=True)
+        (place / _FILE).write_text(file, encoding="utf-8")
 
 
 def _is_needed(place: Path) -> bool:
@@ -159,10 +169,10 @@ def _compact(values: pa.Array) -> pa.Array:
     return values
 
 
-def _mapped(file: Path) -> pa.Array | None:
+def _mapped(file: str) -> pa.Array | None:
     """A stored column; None if it is not there, or not whole."""
     try:
-        return _opened(str(file))
+        return _opened(file)
     except (OSError, pa.ArrowInvalid):
         return None
 
@@ -184,5 +194,6 @@ def _write(values: pa.Array, file: Path) -> None:
     fresh.replace(file)
 
 
+@lru_cache(maxsize=MOST_OPEN)
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]

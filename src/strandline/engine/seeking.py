@@ -134,7 +134,8 @@ class Seeking:
         others = [file for file in table.paths if arranged.get(file) is None]
         self._note(table.path, parts, others)
         parts.append(table.scanned(others, {name: keys.values for name, keys in known.items()}, read))
-        found = pa.concat_tables([part.cast(table.schema_of(read)) for part in parts])
+        schema = table.schema_of(read)
+        found = pa.concat_tables([part.cast(schema) for part in parts])
         for name, keys in known.items():
             found = found.filter(pc.is_in(found[name], value_set=keys.values))
         return found.select(list(columns)) if found.num_rows <= MOST_ROWS else None
