@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
@@ -134,3 +135,16 @@ def test_places_of_values_among_sorted_keys(keys: list[int], values: set[int]) -
     keys.sort()
     places = rows_with(np.array(keys, np.int64), np.array(sorted(values), np.int64))
     assert sorted(places) == [place for place, key in enumerate(keys) if key in values]
+
+
+def test_columns_are_in_the_order_of_the_key_though_it_is_mapped_still(arranged: Arranged, file: str) -> None:
+    asked = ("k", [3, 5], ["k", "n"])
+    assert found(arranged, file, *asked) == expected(*asked)
+    # As in another process, whose columns are mapped, and which has not opened the order.
+    arranged_module._opened.cache_clear()
+    assert found(arranged, file, "k", [3, 5], ["n"]) == expected("k", [3, 5], ["n"])
+    shutil.rmtree(file.replace("data.parquet", "kept"))
+    assert found(arranged, file, "k", [3, 5], ["day"]) == expected("k", [3, 5], ["day"])
+    arranged_module._opened.cache_clear()
+    again = ("k", [3, 5], ["k", "day", "price"])
+    assert found(arranged, file, *again) == expected(*again)

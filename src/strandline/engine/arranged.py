@@ -93,7 +93,7 @@ class Arranged:
         the file, from which they can be cast.
         """
         place = self._place(file, key)
-        keys = self._column(file, place, key, read)
+        keys = self._column(file, place, key, key, read)
         numbers = as_numbers(keys.slice(0, len(keys) - keys.null_count))
         found = rows_with(numbers, values.astype(numbers.dtype, copy=False))
         if deleted is not None:
@@ -102,7 +102,7 @@ class Arranged:
                 raise FileNotFoundError(f"{place}/{_ORDER}")
             found = found[~np.isin(order.take(pa.array(found)).to_numpy(), deleted)]
         chosen = pa.array(found)
-        return pa.table({name: self._column(file, place, name, read).take(chosen) for name in columns})
+        return pa.table({name: self._column(file, place, key, name, read).take(chosen) for name in columns})
 
     @property
     def has_room(self) -> bool:
@@ -120,8 +120,8 @@ class Arranged:
         seen = os.stat(file)
         return _folder_of(str(self._folder), file, seen.st_size, seen.st_mtime_ns, key)
 
-    def _column(self, file: str, place: str, name: str, read: ReadColumn) -> pa.Array:
-        """A column in the order of the key to which *place* belongs; the key itself is the first that is asked for."""
+    def _column(self, file: str, place: str, key: str, name: str, read: ReadColumn) -> pa.Array:
+        """A column in the order of the key to which *place* belongs."""
         kept = f"{place}/{_digest(name)}"
         found = _mapped(kept)
         if found is not None:
@@ -130,7 +130,9 @@ class Arranged:
         order = _mapped(f"{place}/{_ORDER}")
         values = read(name)
         if order is None:
-            order = pc.sort_indices(values).cast(pa.int32() if len(values) < 1 << 31 else pa.int64())
+            # Always that of the key, which may be mapped still though its folder was removed.
+            keys = values if name == key else read(key)
+            order = pc.sort_indices(keys).cast(pa.int32() if len(keys) < 1 << 31 else pa.int64())
             _write(order, Path(place) / _ORDER)
         arranged = _compact(values).take(order)
         _write(arranged, Path(kept))
