@@ -124,3 +124,11 @@ def test_the_rows_are_the_same(case: str, r: SignedBag, s: SignedBag, t: SignedB
     }  # fmt: skip
     plan = CASES[case][0] if case in CASES else STAYING[case]
     assert evaluate(early(plan), rows.__getitem__) == evaluate(plan, rows.__getitem__)
+
+
+def test_a_part_that_stands_in_two_places_does_so_afterwards() -> None:
+    plan = asked(RS, "r.a")
+    found = early(UnionAll((plan, plan)))
+    assert isinstance(found, UnionAll)
+    assert found.inputs[0] != plan
+    assert found.inputs[0] is found.inputs[1]

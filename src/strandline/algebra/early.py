@@ -28,13 +28,23 @@ from strandline.algebra.schema import names
 
 
 def early(plan: Plan) -> Plan:
-    """*plan*, choosing rows by keys before they are joined."""
-    found = map_children(plan, early)
-    if not isinstance(found, SemiJoin):
-        return found
-    columns = [column_of(value) for value in found.values]
+    """*plan*, choosing rows by keys before they are joined; a part that stands in several places still does."""
+    known: dict[int, tuple[Plan, Plan]] = {}
+
+    def visit(part: Plan) -> Plan:
+        if id(part) not in known:
+            known[id(part)] = part, _asked_early(map_children(part, visit))
+        return known[id(part)][1]
+
+    return visit(plan)
+
+
+def _asked_early(plan: Plan) -> Plan:
+    if not isinstance(plan, SemiJoin):
+        return plan
+    columns = [column_of(value) for value in plan.values]
     known = [column for column in columns if column is not None]
-    return (_below(found, known) if len(known) == len(columns) else None) or found
+    return (_below(plan, known) if len(known) == len(columns) else None) or plan
 
 
 def _below(asked: SemiJoin, columns: list[str]) -> Plan | None:
@@ -56,10 +66,11 @@ def _below(asked: SemiJoin, columns: list[str]) -> Plan | None:
         case UnionAll(inputs):
             placed = [dict(zip(names(asked.columns), names(child.columns), strict=True)) for child in inputs]
             own = [[there[column] for column in columns] for there in placed]
-            if all(_below(_of(asked, child, c), c) is None for child, c in zip(inputs, own, strict=True)):
+            asks = [_of(asked, child, theirs) for child, theirs in zip(inputs, own, strict=True)]
+            sunk = [_below(ask, theirs) for ask, theirs in zip(asks, own, strict=True)]
+            if not any(sunk):
                 return None
-            chosen_of = (_chosen(asked, child, c) for child, c in zip(inputs, own, strict=True))
-            return with_inputs(asked.input, inputs=tuple(chosen_of))
+            return with_inputs(asked.input, inputs=tuple(one or ask for one, ask in zip(sunk, asks, strict=True)))
         case Exists(left) | OuterJoin(left, full=False) if {*names(left.columns)}.issuperset(columns):
             return with_inputs(asked.input, left=_chosen(asked, left, columns))
         case _:
